@@ -1,0 +1,24 @@
+"""TFRecord datasets as Dagster assets: raw data in, verified shards out, and the fastest way to read them.
+
+Everything is imported when it is first used: training code that reads needs no Dagster, and Dagster's code server
+needs no TensorFlow.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_LAZY = {
+    "TFRecordDataset": "tfr_assets.components.dataset",
+    "read": "tfr_assets.reading.read",
+}
+__all__ = ["TFRecordDataset", "read"]  # noqa: F822 - resolved by __getattr__
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_LAZY))

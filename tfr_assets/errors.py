@@ -1,0 +1,45 @@
+"""The errors a user can meet. Each says what was found, where, and what to do about it.
+
+    TfrError
+    ├── ConfigError       a dataset's YAML, or an argument, asks for something impossible
+    ├── SourceError       raw data is missing, unreadable or not what its name says
+    │   └── SourceChanged raw data is no longer what the inventory recorded
+    ├── SchemaError       a column that a tf.Example cannot hold, named with its type
+    ├── StaleError        something upstream must be materialized (again) first
+    ├── WriteError        a file could not be written whole; nothing was left under its final name
+    └── DamagedFile       a file is not what its manifest says, or not whole
+
+The command line prints such an error as one message without a stack trace and exits with 1 (2 for wrong usage).
+"""
+
+
+class TfrError(Exception):
+    """A problem in the user's world rather than a bug: its message is meant to be read."""
+
+
+class ConfigError(TfrError):
+    """A setting that cannot work. The message names the field and the remedy."""
+
+
+class SourceError(TfrError):
+    """Raw data that cannot be used. The message names the file."""
+
+
+class SourceChanged(SourceError):  # noqa: N818
+    """Raw data that differs from its inventory, so that shards of two versions would mix."""
+
+
+class SchemaError(TfrError):
+    """A column that cannot become a feature. The message names the column and its type."""
+
+
+class StaleError(TfrError):
+    """An input that is missing, or was made from other data or settings than the current ones."""
+
+
+class WriteError(TfrError):
+    """A file that could not be written whole. Nothing under its final name was touched."""
+
+
+class DamagedFile(TfrError):  # noqa: N818 - named after what the user has before them
+    """A file that is not what it must be. The message lists the first faults, by file, record and offset."""

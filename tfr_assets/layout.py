@@ -1,0 +1,159 @@
+"""Where everything of a dataset lies, and what its files are called.
+
+    data/                                       $TFR_DATA, or `data` beside the project
+    └── flights/
+        ├── raw/inventory.json                  what raw data was there
+        │   └── landed-….parquet                only where the source cannot be read by row range
+        ├── shards/
+        │   ├── flights-train.tfrecord-00000-of-00016
+        │   ├── …                               nothing else matches `flights-train.tfrecord-*`
+        │   ├── feature_spec.json               how a record of any of them is parsed
+        │   ├── index/….idx                     "offset size" a record, as NVIDIA DALI reads it
+        │   └── manifest/….json                 what each file must hold
+        ├── merged/                             the same, with one file: flights-train.tfrecord
+        └── readers/…                           measurements
+
+Index and manifest lie in folders of their own because training code globs for shards.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tfr_assets.errors import ConfigError
+
+DATA_VARIABLE = "TFR_DATA"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
+
+
+def data_root() -> Path:
+    """Returns the folder of all datasets: `$TFR_DATA`, else `data` in the project, else in the working directory."""
+    if value := os.environ.get(DATA_VARIABLE):
+        return Path(value).expanduser().absolute()
+    project = Path(__file__).parent.parent
+    home = project if (project / "pyproject.toml").is_file() else Path.cwd()
+    return home / "data"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of the files of a split, and the rows of the inventory that it holds.
+
+    Attributes:
+        split: Name of the split.
+        index: Number of the shard, from 0.
+        count: Number of shards of the split.
+        start: First row.
+        stop: Row after the last one.
+    """
+
+    split: str
+    index: int
+    count: int
+    start: int
+    stop: int
+
+    @property
+    def key(self) -> str:
+        """The partition key, such as `train-00003-of-00016`."""
+        return shard_key(self.split, self.index, self.count)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.stop - self.start
+
+
+def shard_key(split: str, index: int, count: int) -> str:
+    """Returns the partition key of a shard, such as `train-00003-of-00016`."""
+    return f"{split}-{index:05d}-of-{count:05d}"
+
+
+def shard_keys(split: str, count: int) -> list[str]:
+    """Returns the partition keys of all shards of a split, in order."""
+    return [shard_key(split, index, count) for index in range(count)]
+
+
+def assign_rows(rows: int, count: int, split: str = "train") -> list[Shard]:
+    """Cuts `rows` into `count` consecutive shards whose sizes differ by one at most.
+
+    No shard is empty unless there are fewer rows than shards.
+    """
+    cuts = [index * rows // count for index in range(count + 1)]
+    return [Shard(split, index, count, cuts[index], cuts[index + 1]) for index in range(count)]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of one dataset. Creates nothing.
+
+    Attributes:
+        name: The dataset's name: letters, digits and underscores.
+        folder: The dataset's folder.
+
+    Raises:
+        ConfigError: The name cannot be a folder's, a file's and an asset key's at once.
+    """
+
+    name: str
+    folder: Path
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(f"dataset name {self.name!r}: use letters, digits and underscores only, such as 'my_data'")
+
+    @classmethod
+    def of(cls, name: str, root: Path | None = None) -> "Layout":
+        """Returns the layout of dataset `name` below `root`, by default `data_root()`."""
+        return cls(name, (root or data_root()) / name)
+
+    @cached_property
+    def raw(self) -> Path:
+        """Folder of the inventory and of what was landed."""
+        return self.folder / "raw"
+
+    @cached_property
+    def inventory(self) -> Path:
+        """The inventory's file."""
+        return self.raw / "inventory.json"
+
+    @cached_property
+    def shards(self) -> Path:
+        """Folder of the shards."""
+        return self.folder / "shards"
+
+    @cached_property
+    def merged(self) -> Path:
+        """Folder of the merged file."""
+        return self.folder / "merged"
+
+    @cached_property
+    def readers(self) -> Path:
+        """Folder of what was measured of the readers."""
+        return self.folder / "readers"
+
+    def shard_path(self, shard: str | Shard) -> Path:
+        """Returns the file of a shard, given it or its partition key, named as TFDS names them."""
+        split, _, place = (shard if isinstance(shard, str) else shard.key).partition("-")
+        return self.shards / f"{self.name}-{split}.tfrecord-{place}"
+
+    def merged_path(self, split: str = "train") -> Path:
+        """Returns the file that holds all records of a split."""
+        return self.merged / f"{self.name}-{split}.tfrecord"
+
+
+def manifest_path(path: Path) -> Path:
+    """Returns where the manifest of a TFRecord file lies."""
+    return path.parent / "manifest" / f"{path.name}.json"
+
+
+def index_path(path: Path) -> Path:
+    """Returns where the offset index of a TFRecord file lies."""
+    return path.parent / "index" / f"{path.name}.idx"
+
+
+def feature_spec_path(folder: Path) -> Path:
+    """Returns where the feature spec of a folder of TFRecord files lies."""
+    return folder / "feature_spec.json"

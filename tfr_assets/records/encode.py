@@ -1,0 +1,368 @@
+"""The encoder's kernels: columns of Arrow memory → framed tf.Examples, byte for byte as TensorFlow serializes them.
+
+    frame    u64 length · u32 crc · Example · u32 crc
+    Example  0a │size│ Features
+    Features (0a │size│ entry)*                      one a present feature, sorted by key
+    entry    0a │size│ key   12 │size│ Feature
+    Feature  0a BytesList / 12 FloatList / 1a Int64List, each │size│ content
+    content  bytes: (0a │size│ value)*   floats: 0a │size│ f32*   ints: 0a │size│ varint*   (packed; nothing where empty)
+
+Every size is a minimal varint and stands before what it counts. Inside a feature it is computed first; the size of
+Features is guessed to be as wide as the record's before, and what follows is moved in the rare case that it is not.
+Stores are eight bytes wide and run over into what is written later: the next feature, and in the end the footer and the
+next header.
+
+A column is one line of a table of int64s, so that one call does a whole batch; the constants below name its fields.
+"""
+
+import numpy as np
+from numba import njit
+
+from tfr_assets.records.crc32c import masked_crc_at
+from tfr_assets.records.jit import (
+    copy_bytes,
+    kernel,
+    leading_zeros,
+    load_f32,
+    load_f64,
+    load_i8,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    load_u64,
+    move_bytes,
+    store_f32,
+    store_i64,
+    store_u8,
+    store_u32,
+    store_u64,
+)
+
+HEADER, FOOTER = 12, 4
+MAX_EXAMPLE = 2**31 - 1  # protobuf's own limit
+
+# fields of a column's line
+(
+    KIND,  # INT, FLOAT or BYTES
+    SCALAR,  # 1: one value a row
+    VALUES,  # address of the first value: numbers, or (BYTES) of the bytes
+    VALUES_END,  # address after the last byte that may be read (BYTES)
+    WIDTH,  # bytes a number; 0: bits
+    UNSIGNED,  # 1: u8 … u32
+    VALUE_BIT,  # index of the first value's bit, where WIDTH is 0
+    VALIDITY,  # address of the bitmap, 0: no nulls
+    VALIDITY_BIT,  # index of row 0's bit
+    OFFSETS,  # address of the list offsets, 0: lists of STRIDE values each
+    OFFSETS_WIDTH,  # 4 or 8
+    STRIDE,  # values a row, or values an offset unit
+    STARTS,  # BYTES: address of the offsets of values, 0: values of WIDTH bytes each
+    STARTS_WIDTH,  # 4 or 8
+    KEY,  # address of the key's field: 0a │size│ key
+    KEY_SIZE,
+    TEMPLATES,  # address of 11 templates of TEMPLATE_STEP bytes: u64 size, then all of an entry but its value
+    TEMPLATE_STEP,  # templates[n]: an int of n varint bytes; templates[4]: a float
+    FIELDS,
+) = range(19)
+LINE = FIELDS * 8  # bytes a line
+INT, FLOAT, BYTES = range(3)
+
+
+@njit(nogil=True)
+def field(line, name):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+    """A field of the line at address `line`."""
+    return load_i64(line + name * 8)
+
+
+@njit(nogil=True)
+def varint_size(value):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+    """Bytes of a minimal varint: 1 for zero, 10 for anything negative."""
+    bits = np.int64(63) - np.int64(leading_zeros(np.uint64(value) | np.uint64(1)))
+    return (bits * 9 + 73) >> 6
+
+
+@njit(nogil=True)
+def put_varint(address, value, size):  # type: ignore[no-untyped-def]
+    """Writes a varint whose size is known, without branching on its value; may run over by eight bytes."""
+    x = np.uint64(value)
+    if size > 8:
+        for _ in range(size - 1):
+            store_u8(address, np.uint8(x | np.uint64(128)))
+            x >>= np.uint64(7)
+            address += 1
+        store_u8(address, np.uint8(x))
+        return address + 1
+    # spread 56 bits over eight bytes: halves, quarters, eighths
+    x = (x & np.uint64(0x000000000FFFFFFF)) | ((x & np.uint64(0x00FFFFFFF0000000)) << np.uint64(4))
+    x = (x & np.uint64(0x00003FFF00003FFF)) | ((x & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2))
+    x = (x & np.uint64(0x007F007F007F007F)) | ((x & np.uint64(0x3F803F803F803F80)) << np.uint64(1))
+    more = (np.uint64(1) << np.uint64(8 * (size - 1))) - np.uint64(1)
+    store_u64(address, x | (more & np.uint64(0x0080808080808080)))
+    return address + size
+
+
+@njit(nogil=True)
+def put_size(address, size):  # type: ignore[no-untyped-def]
+    """Writes the size of what follows."""
+    return put_varint(address, size, varint_size(size))
+
+
+@njit(nogil=True)
+def bit_at(address, index):  # type: ignore[no-untyped-def]
+    """Bit `index` of an Arrow bitmap."""
+    return (np.int64(load_u8(address + (index >> 3))) >> (index & 7)) & 1
+
+
+@njit(nogil=True)
+def int_at(line, index):  # type: ignore[no-untyped-def]
+    """Value `index` of an integer or bool column."""
+    width = field(line, WIDTH)
+    if width == 8:
+        return load_i64(field(line, VALUES) + index * 8)
+    if width == 0:
+        return bit_at(field(line, VALUES), field(line, VALUE_BIT) + index)
+    if field(line, UNSIGNED):
+        if width == 4:
+            return np.int64(load_u32(field(line, VALUES) + index * 4))
+        if width == 2:
+            return np.int64(load_u16(field(line, VALUES) + index * 2))
+        return np.int64(load_u8(field(line, VALUES) + index))
+    if width == 4:
+        return np.int64(load_i32(field(line, VALUES) + index * 4))
+    if width == 2:
+        return np.int64(load_i16(field(line, VALUES) + index * 2))
+    return np.int64(load_i8(field(line, VALUES) + index))
+
+
+@njit(nogil=True)
+def float_at(line, index):  # type: ignore[no-untyped-def]
+    """Value `index` of a float column, as float32."""
+    if field(line, WIDTH) == 8:
+        return np.float32(load_f64(field(line, VALUES) + index * 8))
+    return load_f32(field(line, VALUES) + index * 4)
+
+
+@njit(nogil=True)
+def offset_at(address, width, index):  # type: ignore[no-untyped-def]
+    """Offset `index` of an Arrow offsets buffer."""
+    if width == 4:
+        return np.int64(load_i32(address + index * 4))
+    return load_i64(address + index * 8)
+
+
+@njit(nogil=True)
+def values_of_row(line, row):  # type: ignore[no-untyped-def]
+    """First value of a row, and the one after its last."""
+    if field(line, OFFSETS) == 0:
+        return row * field(line, STRIDE), (row + 1) * field(line, STRIDE)
+    start = offset_at(field(line, OFFSETS), field(line, OFFSETS_WIDTH), row)
+    stop = offset_at(field(line, OFFSETS), field(line, OFFSETS_WIDTH), row + 1)
+    return start * field(line, STRIDE), stop * field(line, STRIDE)
+
+
+@njit(nogil=True)
+def bytes_at(line, index):  # type: ignore[no-untyped-def]
+    """Address of bytes value `index`, and its size."""
+    if field(line, STARTS) == 0:
+        return field(line, VALUES) + index * field(line, WIDTH), field(line, WIDTH)
+    start = offset_at(field(line, STARTS), field(line, STARTS_WIDTH), index)
+    return field(line, VALUES) + start, offset_at(field(line, STARTS), field(line, STARTS_WIDTH), index + 1) - start
+
+
+@njit(nogil=True)
+def packed_size(line, start, stop):  # type: ignore[no-untyped-def]
+    """Bytes of the packed values alone, for ints and floats."""
+    if field(line, KIND) == FLOAT:
+        return (stop - start) * 4
+    size = np.int64(0)
+    for index in range(start, stop):
+        size += varint_size(int_at(line, index))
+    return size
+
+
+@njit(nogil=True)
+def content_size(line, start, stop):  # type: ignore[no-untyped-def]
+    """Bytes of a BytesList, FloatList or Int64List."""
+    if field(line, KIND) == BYTES:
+        size = np.int64(0)
+        for index in range(start, stop):
+            length = bytes_at(line, index)[1]
+            size += 1 + varint_size(length) + length
+        return size
+    if start == stop:
+        return np.int64(0)
+    size = packed_size(line, start, stop)
+    return 1 + varint_size(size) + size
+
+
+@njit(nogil=True)
+def entry_size(line, content):  # type: ignore[no-untyped-def]
+    """Bytes of an entry of Features, without its own tag and size, and bytes of its Feature."""
+    feature = 1 + varint_size(content) + content
+    return field(line, KEY_SIZE) + 1 + varint_size(feature) + feature, feature
+
+
+@njit(nogil=True)
+def is_present(line, row):  # type: ignore[no-untyped-def]
+    """Whether a row has a value, that is no null."""
+    return field(line, VALIDITY) == 0 or bit_at(field(line, VALIDITY), field(line, VALIDITY_BIT) + row) == 1
+
+
+@njit(nogil=True)
+def put_wide(target, source, size):  # type: ignore[no-untyped-def]
+    """Copies a short padded buffer, eight bytes at a time; may run over on both sides."""
+    done = 0
+    while done < size:
+        store_u64(target + done, load_u64(source + done))
+        done += 8
+    return target + size
+
+
+@njit(nogil=True)
+def put_bytes(target, source, size, source_end):  # type: ignore[no-untyped-def]
+    """Copies a value: short ones eight bytes at a time, unless that would read beyond the source's end."""
+    if size <= 64 and source + size + 8 <= source_end:
+        put_wide(target, source, size)
+    else:
+        copy_bytes(target, source, size)
+    return target + size
+
+
+@njit(nogil=True)
+def emit_any(line, row, address):  # type: ignore[no-untyped-def]
+    """Writes the entry of one present feature, of any kind and length."""
+    kind = field(line, KIND)
+    start, stop = values_of_row(line, row)
+    content = content_size(line, start, stop)
+    entry, feature = entry_size(line, content)
+    store_u8(address, np.uint8(0x0A))
+    address = put_size(address + 1, entry)
+    address = put_wide(address, field(line, KEY), field(line, KEY_SIZE))
+    store_u8(address, np.uint8(0x12))
+    address = put_size(address + 1, feature)
+    store_u8(address, np.uint8(0x1A if kind == INT else 0x12 if kind == FLOAT else 0x0A))
+    address = put_size(address + 1, content)
+    if kind == BYTES:
+        for index in range(start, stop):
+            source, size = bytes_at(line, index)
+            store_u8(address, np.uint8(0x0A))
+            address = put_size(address + 1, size)
+            address = put_bytes(address, source, size, field(line, VALUES_END))
+        return address
+    if start == stop:
+        return address
+    store_u8(address, np.uint8(0x0A))
+    address = put_size(address + 1, packed_size(line, start, stop))
+    for index in range(start, stop):
+        if kind == FLOAT:
+            store_f32(address, float_at(line, index))
+            address += 4
+        else:
+            address = put_size(address, int_at(line, index))
+    return address
+
+
+@njit(nogil=True)
+def emit_int(line, row, address):  # type: ignore[no-untyped-def]
+    """Writes the entry of a single integer: a template and the value."""
+    value = int_at(line, row)
+    size = varint_size(value)
+    template = field(line, TEMPLATES) + size * field(line, TEMPLATE_STEP)
+    address = put_wide(address, template + 8, load_i64(template))
+    return put_varint(address, value, size)
+
+
+@njit(nogil=True)
+def emit_float(line, row, address):  # type: ignore[no-untyped-def]
+    """Writes the entry of a single float: a template and the value."""
+    template = field(line, TEMPLATES) + 4 * field(line, TEMPLATE_STEP)
+    address = put_wide(address, template + 8, load_i64(template))
+    store_f32(address, float_at(line, row))
+    return address + 4
+
+
+@njit(nogil=True)
+def emit_bytes(line, row, address):  # type: ignore[no-untyped-def]
+    """Writes the entry of a single string: where it is short, every size is one byte."""
+    source, size = bytes_at(line, row)
+    key = field(line, KEY_SIZE)
+    if size + key + 6 > 127:
+        return emit_any(line, row, address)
+    store_u64(address, np.uint64(0x0A | (size + key + 6) << 8))
+    address = put_wide(address + 2, field(line, KEY), key)
+    sizes = (size + 4) << 8 | (size + 2) << 24 | size << 40
+    store_u64(address, np.uint64(0x0A000A0012 | sizes))
+    return put_bytes(address + 6, source, size, field(line, VALUES_END))
+
+
+@njit(nogil=True)
+def emit_features(table, columns, row, address):  # type: ignore[no-untyped-def]
+    """Writes the entries of all present features of a row."""
+    for line in range(table, table + columns * LINE, LINE):
+        if is_present(line, row):
+            if not field(line, SCALAR):
+                address = emit_any(line, row, address)
+            elif field(line, KIND) == INT:
+                address = emit_int(line, row, address)
+            elif field(line, KIND) == FLOAT:
+                address = emit_float(line, row, address)
+            else:
+                address = emit_bytes(line, row, address)
+    return address
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def bound(table, columns, first, rows):  # type: ignore[no-untyped-def]
+    """Returns a number of bytes that the frames of rows [first, first + rows) do not exceed."""
+    total = rows * (HEADER + 12 + FOOTER)
+    for line in range(table, table + columns * LINE, LINE):
+        start = values_of_row(line, first)[0]
+        stop = values_of_row(line, first + rows)[0]
+        total += rows * (field(line, KEY_SIZE) + 64)  # tags and sizes, ten bytes each at the most
+        if field(line, KIND) == BYTES:
+            total += (stop - start) * 11
+            total += bytes_at(line, stop)[0] - bytes_at(line, start)[0]
+        else:
+            total += (stop - start) * 10
+    return total
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64)")
+def emit(table, columns, first, rows, sizes, target):  # type: ignore[no-untyped-def]
+    """Writes the frames of rows [first, first + rows).
+
+    Args:
+        table: Address of a line a column, sorted by key.
+        columns: Number of lines.
+        first: First row.
+        rows: Number of rows.
+        sizes: Address of `rows` int64s, which receive the frames' sizes.
+        target: Address of the output, with room for `bound` bytes and PADDING.
+
+    Returns:
+        The sum of the sizes, or `-1 - i` where row `first + i` is too large for a protobuf.
+    """
+    frame = target
+    width = np.int64(2)
+    for i in range(rows):
+        example = frame + HEADER
+        body = example + 1 + width
+        stop = emit_features(table, columns, first + i, body)
+        size = stop - body
+        if varint_size(size) != width:
+            width = varint_size(size)
+            move_bytes(example + 1 + width, body, size)
+        total = 1 + width + size
+        if total > MAX_EXAMPLE:
+            return -1 - i
+        for k in range(width):  # exactly: what follows is already there
+            store_u8(example + 1 + k, np.uint8((size >> (7 * k)) & 127 | (128 if k + 1 < width else 0)))
+        store_u8(example, np.uint8(0x0A))
+        store_i64(frame, total)
+        store_u32(frame + 8, masked_crc_at(frame, 8))
+        store_u32(example + total, masked_crc_at(example, total))
+        store_i64(sizes + i * 8, HEADER + total + FOOTER)
+        frame = example + total + FOOTER
+    return frame - target

@@ -1,0 +1,100 @@
+"""Files that are whole or absent: temporary name, write, flush, fsync, rename, fsync of the folder.
+
+A temporary file is locked while its writer lives. One that nobody holds any more was left by a killed process, and the
+next writer of the same name removes it.
+"""
+
+import fcntl
+import glob
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tfr_assets.errors import WriteError
+
+os.umask(_UMASK := os.umask(0))  # the only way to read it; done once, while importing, because it is the process's
+_MODE = 0o666 & ~_UMASK
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[int]:
+    """Opens a file that takes the name `path` when the block ends well, and vanishes when it does not.
+
+    Args:
+        path: Final name; its folder is created.
+
+    Yields:
+        A file descriptor, open for reading and writing, at a temporary name in the same folder.
+
+    Raises:
+        WriteError: The disk is full, the folder cannot be written, or another fault of the file system.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(path)
+        descriptor, temporary = tempfile.mkstemp(prefix=_prefix(path), suffix=".tmp", dir=path.parent)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            os.fchmod(descriptor, _MODE)  # mkstemp keeps the file to its owner; readers may be others
+            yield descriptor
+            os.fsync(descriptor)
+            os.rename(temporary, path)
+            temporary = None
+        finally:
+            os.close(descriptor)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise WriteError(
+            f"cannot write {path}: {error.strerror or error}; nothing was left under that name. "
+            "Free space or fix the permissions, then run again"
+        ) from error
+    finally:
+        if temporary is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes `content` to `path`, whole or not at all.
+
+    Raises:
+        WriteError: As `atomic_file`.
+    """
+    with atomic_file(path) as descriptor:
+        write_all(descriptor, content)
+
+
+def write_all(descriptor: int, content: bytes | memoryview) -> None:
+    """Writes all of `content`; `os.write` may stop early, on a full disk for one.
+
+    Raises:
+        OSError: The file system refused.
+    """
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def remove_abandoned(path: Path) -> None:
+    """Removes temporary files for `path` whose writers are gone."""
+    for stray in path.parent.glob(f"{glob.escape(_prefix(path))}*.tmp"):
+        with suppress(FileNotFoundError, BlockingIOError), stray.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the writer lives
+            stray.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes a rename in `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}."
+

@@ -1,0 +1,69 @@
+"""The offset index: one text line `offset size` a record, framing included, as NVIDIA DALI and `tfrecord` read it.
+
+For a compressed file, offsets count in the decompressed stream.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from tfr_assets.records.jit import address_of, kernel, load_i64, store_u8
+
+_LINE = 42  # two numbers of at most twenty digits, a space and a line feed
+
+
+@njit(nogil=True)
+def _put_number(address, number):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+    digits = 1
+    rest = number // 10
+    while rest:
+        digits += 1
+        rest //= 10
+    for k in range(digits - 1, -1, -1):
+        store_u8(address + k, np.uint8(48 + number % 10))
+        number //= 10
+    return address + digits
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def _format(sizes, count, offset, target):  # type: ignore[no-untyped-def]
+    address = target
+    for i in range(count):
+        size = load_i64(sizes + i * 8)
+        address = _put_number(address, offset)
+        store_u8(address, np.uint8(32))
+        address = _put_number(address + 1, size)
+        store_u8(address, np.uint8(10))
+        address += 1
+        offset += size
+    return address - target
+
+
+def index_lines(sizes: np.ndarray, offset: int) -> memoryview:
+    """Returns the lines of consecutive frames.
+
+    Args:
+        sizes: int64 of shape (records,): the frames' sizes in bytes.
+        offset: Where the first frame starts.
+    """
+    text = np.empty(sizes.size * _LINE, np.uint8)
+    size = _format(address_of(sizes), sizes.size, offset, address_of(text))
+    return memoryview(text)[:size]
+
+
+def read_index(path: Path) -> np.ndarray:
+    """Returns an index as int64 of shape (records, 2): offset and size of each frame.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no index.
+    """
+    text = path.read_text(encoding="ascii")
+    if not text:
+        return np.empty((0, 2), np.int64)
+    numbers = np.fromstring(text, np.int64, sep=" ")
+    lines = text.count("\n")
+    if numbers.size != 2 * lines or not text.endswith("\n"):
+        raise ValueError(f"{path} is no index: a line is not 'offset size'")
+    return numbers.reshape(-1, 2)

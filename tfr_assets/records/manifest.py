@@ -1,0 +1,61 @@
+"""The manifest: what a TFRecord file must hold and what it was made from.
+
+A file without a manifest that matches it does not count as written, so whoever replaces a file removes the old manifest first
+and writes the new one last.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tfr_assets.layout import manifest_path
+from tfr_assets.records.features import FeatureSpec
+from tfr_assets.records.files import write_atomically
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one file must hold.
+
+    Attributes:
+        file: The file's name, without folder.
+        records: Number of records.
+        bytes: Size of the file.
+        payload_bytes: Size of the records alone, without framing and compression.
+        compression: `none`, `gzip` or `zlib`.
+        digest: 16 hex digits over the lengths and CRCs of all records in order; see `records.digest`.
+        features: How a record is parsed; None for records that are no tf.Examples.
+        made_from: Whatever decides over the content: the inventory's fingerprint, rows, settings, code version.
+    """
+
+    file: str
+    records: int
+    bytes: int
+    payload_bytes: int
+    compression: str
+    digest: str
+    features: FeatureSpec | None
+    made_from: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        """Writes the manifest of the file at `path`, atomically."""
+        values = asdict(self) | {"features": self.features and self.features.to_json(), "format": FORMAT}
+        target = manifest_path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, (json.dumps(values, indent=1, sort_keys=True) + "\n").encode())
+
+    @staticmethod
+    def load(path: Path) -> "Manifest | None":
+        """Returns the manifest of the file at `path`, or None where there is none that can be read as one."""
+        try:
+            values = json.loads(manifest_path(path).read_bytes())
+            if values.pop("format") != FORMAT:
+                return None
+            features = values.pop("features")
+            return Manifest(**values, features=None if features is None else FeatureSpec.from_json(features))
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            # an unreadable manifest vouches for nothing: the file is written or refused as if it had none
+            return None

@@ -1,0 +1,139 @@
+"""Merges TFRecord files into one by copying bytes: records are framed one by one, so files are simply joined.
+
+gzip members may be joined, too. zlib streams may not (TensorFlow reads the first and drops the rest), so these are
+decompressed and compressed again as one stream. No record is decoded in any case.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfr_assets.errors import DamagedFile
+from tfr_assets.layout import index_path, manifest_path
+from tfr_assets.records.compression import Compressor, StreamFault, open_input
+from tfr_assets.records.digest import combine, to_text
+from tfr_assets.records.features import FeatureSpec
+from tfr_assets.records.files import atomic_file, write_all
+from tfr_assets.records.index import index_lines, read_index
+from tfr_assets.records.manifest import Manifest
+
+_STEP = 64 << 20  # bytes a call, so that progress can be shown
+_BUFFER = 1 << 20
+Progress = Callable[[int], None]
+
+
+def merge_files(
+    inputs: Sequence[tuple[Path, Manifest]],
+    target: Path,
+    features: FeatureSpec | None = None,
+    made_from: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Joins files in the given order into `target`, with index and manifest.
+
+    What the result must hold follows from the manifests; examine it against the returned manifest to be sure.
+
+    Args:
+        inputs: Files and their manifests, all of one compression. They are copied unread: verify them before.
+        target: Final name.
+        features: How the records are parsed, for the manifest.
+        made_from: What decides over the content, for the manifest.
+        progress: Called with the number of bytes just copied.
+
+    Raises:
+        WriteError: The file system refused; what was there before is untouched.
+        DamagedFile: An input ends early, or the inputs differ in compression.
+    """
+    compressions = {manifest.compression for _, manifest in inputs}
+    if len(compressions) > 1:
+        raise DamagedFile(f"cannot merge files of different compressions ({', '.join(sorted(compressions))}) into {target}")
+    compression = compressions.pop() if compressions else "none"
+    digest = 0
+    with atomic_file(index_path(target)) as index, atomic_file(target) as data:
+        offset = 0
+        for path, manifest in inputs:
+            offset += _shift_index(path, offset, index)
+            digest = combine(digest, int(manifest.digest, 16), manifest.records)
+        if compression == "zlib":
+            _recompress([path for path, _ in inputs], data, progress)
+        else:
+            for path, manifest in inputs:
+                _append(path, manifest.bytes, data, progress)
+        size = os.fstat(data).st_size
+        manifest_path(target).unlink(missing_ok=True)
+    manifest = Manifest(
+        file=target.name,
+        records=sum(manifest.records for _, manifest in inputs),
+        bytes=size,
+        payload_bytes=sum(manifest.payload_bytes for _, manifest in inputs),
+        compression=compression,
+        digest=to_text(digest),
+        features=features,
+        made_from=made_from or {},
+    )
+    manifest.save(target)
+    return manifest
+
+
+def _shift_index(path: Path, offset: int, target: int) -> int:
+    """Appends a file's index, its offsets raised by `offset`; returns the bytes of its stream."""
+    try:
+        sizes = np.ascontiguousarray(read_index(index_path(path))[:, 1])
+    except (FileNotFoundError, ValueError) as error:
+        raise DamagedFile(f"cannot merge {path}: its index {index_path(path)} is missing or damaged; write it again") from error
+    write_all(target, index_lines(sizes, offset))
+    return int(sizes.sum())
+
+
+def _append(path: Path, size: int, target: int, progress: Progress | None) -> None:
+    """Appends exactly `size` bytes of a file, inside the kernel where it can."""
+    with path.open("rb", buffering=0) as source:
+        left = size
+        while left:
+            done = copy_range(source.fileno(), target, min(left, _STEP))
+            if done == 0:
+                raise DamagedFile(f"{path} ends {left} bytes early; verify it and write it again")
+            left -= done
+            if progress:
+                progress(done)
+
+
+def copy_range(source: int, target: int, count: int) -> int:
+    """Copies up to `count` bytes between open files, from position to position.
+
+    Uses `copy_file_range`, which shares blocks or copies inside the kernel, and plain reading and writing where the system or
+    the pair of file systems has no such thing.
+
+    Returns:
+        Number of bytes copied; 0 at the end.
+    """
+    try:
+        return os.copy_file_range(source, target, count)
+    except AttributeError:  # not Linux
+        pass
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ETXTBSY):
+            raise
+    chunk = os.read(source, min(count, _BUFFER))
+    write_all(target, chunk)
+    return len(chunk)
+
+
+def _recompress(paths: Sequence[Path], target: int, progress: Progress | None) -> None:
+    compressor = Compressor("zlib")
+    buffer = memoryview(bytearray(_BUFFER))
+    for path in paths:
+        with path.open("rb", buffering=0) as source:
+            stream = open_input(source.fileno(), "zlib")
+            try:
+                while got := stream.read_into(buffer):
+                    write_all(target, compressor.feed(buffer[:got]))
+            except StreamFault as fault:
+                raise DamagedFile(f"{path}: {fault} at byte {fault.offset}; write it again") from fault
+            if progress:
+                progress(source.tell())
+    write_all(target, compressor.finish())

@@ -1,0 +1,112 @@
+"""Examines a TFRecord file as it lies on disk: is it what its manifest says, and does every record parse?"""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfr_assets.records.compression import detect_compression, open_input
+from tfr_assets.records.digest import to_text
+from tfr_assets.records.features import FeatureSpec
+from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.parse import FeatureChecker
+from tfr_assets.records.scan import Fault, FaultKind, Scan, scan_stream
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What was found in one file.
+
+    Attributes:
+        path: The file.
+        bytes: Its size.
+        records: Number of intact records.
+        payload_bytes: Their bytes, without framing and compression.
+        digest: Digest over the intact records, as in a manifest.
+        compression: What the content shows: `none`, `gzip` or `zlib`.
+        faults: The first faults of bytes: framing, CRCs, compression, and what differs from the manifest.
+        fault_count: Number of all of these.
+        feature_faults: The first records that do not fit the feature spec.
+        feature_fault_count: Number of all of these.
+        seconds: Time it took.
+    """
+
+    path: str
+    bytes: int
+    records: int
+    payload_bytes: int
+    digest: str
+    compression: str
+    faults: tuple[Fault, ...]
+    fault_count: int
+    feature_faults: tuple[Fault, ...]
+    feature_fault_count: int
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults and not self.feature_faults
+
+
+def examine(path: Path, manifest: Manifest | None = None, features: FeatureSpec | None = None) -> FileReport:
+    """Reads a file back from disk and reports everything that is wrong with it.
+
+    Never raises for a bad file: one that is missing or unreadable is a fault, too.
+
+    Args:
+        path: The file, of any compression, written by anyone.
+        manifest: What it must hold; None where nothing is known.
+        features: What every record must parse by; None leaves the payloads alone.
+    """
+    started = time.perf_counter()
+    checker = FeatureChecker(features) if features else None
+    size, compression, scan = 0, "none", None
+    faults: list[Fault] = []
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            size = os.fstat(descriptor).st_size
+            compression = detect_compression(os.pread(descriptor, 12, 0))
+            scan = scan_stream(open_input(descriptor, compression), path, checker.visit if checker else None)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        faults.append(Fault(str(path), 0, 0, FaultKind.MISSING))
+    except OSError as error:
+        faults.append(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
+    if scan and manifest:
+        faults += _against_manifest(path, size, compression, scan, manifest)
+    found = (list(scan.faults) if scan else []) + faults
+    return FileReport(
+        path=str(path),
+        bytes=size,
+        records=scan.records if scan else 0,
+        payload_bytes=scan.payload_bytes if scan else 0,
+        digest=to_text(scan.digest if scan else 0),
+        compression=compression,
+        faults=tuple(found),
+        fault_count=(scan.fault_count if scan else 0) + len(faults),
+        feature_faults=tuple(
+            Fault(str(path), record, offset, FaultKind.FEATURES, text)
+            for record, offset, text in (checker.problems if checker else [])
+        ),
+        feature_fault_count=checker.count if checker else 0,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _against_manifest(path: Path, size: int, compression: str, scan: Scan, manifest: Manifest) -> list[Fault]:
+    def fault(kind: FaultKind, found: object, expected: object) -> Fault:
+        return Fault(str(path), scan.records, scan.stream_bytes, kind, f"found {found}, the manifest says {expected}")
+
+    faults = []
+    if size and compression != manifest.compression:
+        faults.append(fault(FaultKind.COMPRESSION, compression, manifest.compression))
+    if size != manifest.bytes:
+        faults.append(fault(FaultKind.SIZE, f"{size} bytes", manifest.bytes))
+    if scan.records != manifest.records:
+        faults.append(fault(FaultKind.COUNT, f"{scan.records} intact records", manifest.records))
+    elif to_text(scan.digest) != manifest.digest:
+        faults.append(fault(FaultKind.CONTENT, f"digest {to_text(scan.digest)}", manifest.digest))
+    return faults

@@ -1,0 +1,275 @@
+"""Strict scanning: every frame of a file, both CRCs checked, every fault found and stepped over.
+
+TensorFlow's reader stops at the first fault, or passes over it in silence. This one goes on: behind a frame whose data
+CRC is wrong with the next frame; behind a header that cannot be trusted at the next byte where a header's CRC holds and its
+record fits into the file.
+
+Memory is one buffer, as large as the largest record but at least 1 MiB.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from tfr_assets.records.compression import InputStream, StreamFault
+from tfr_assets.records.crc32c import masked_crc_at
+from tfr_assets.records.digest import fold
+from tfr_assets.records.jit import address_of, kernel, load_i64, load_u32, store_i64
+
+_BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
+_UNKNOWN = 1 << 62  # bytes left, where only the end of the stream tells
+_MAX_COMPRESSED_RECORD = 1 << 31  # the size of a compressed record is not bounded by the file's
+_FRAMES, _FAULTS = 1 << 16, 1 << 10  # of one call to the kernel
+
+# the kernel's state
+CONSUMED, FRAMES, FAULTS, RECORDS, INTACT, PAYLOAD, DIGEST, NEEDED, RESYNC, RESUMED, _STATE = range(11)
+# a fault's fields, and its kinds in the kernel
+_KIND, _RECORD, _OFFSET, _STORED, _COMPUTED, _FAULT = range(6)
+_LENGTH_CRC, _DATA_CRC, _TRUNCATED_HEADER, _TRUNCATED_RECORD = range(4)
+
+
+class FaultKind(StrEnum):
+    """What can be wrong with a file."""
+
+    LENGTH_CRC = "length CRC is wrong"
+    DATA_CRC = "data CRC is wrong"
+    TRUNCATED_HEADER = "truncated header"
+    TRUNCATED_RECORD = "truncated record"
+    TRUNCATED_STREAM = "truncated compressed stream"
+    DAMAGED_STREAM = "damaged compressed stream"
+    MISSING = "file is missing"
+    UNREADABLE = "file cannot be read"
+    COMPRESSION = "wrong compression"
+    SIZE = "wrong number of bytes"
+    COUNT = "wrong number of records"
+    CONTENT = "other records than written"
+    FEATURES = "record does not fit the feature spec"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with a file, precise enough to find it with a hex editor.
+
+    Attributes:
+        path: The file.
+        record: Index of the first record affected.
+        offset: Byte at which the faulty field starts; in the decompressed stream where a record's is meant, in the file
+            where the compressed stream's is.
+        kind: What is wrong.
+        detail: What was found and expected.
+    """
+
+    path: str
+    record: int
+    offset: int
+    kind: FaultKind
+    detail: str = ""
+
+    def __str__(self) -> str:
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.path}: record {self.record} at byte {self.offset}: {self.kind.value}{detail}"
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a scan found.
+
+    Attributes:
+        records: Number of intact records.
+        payload_bytes: Their bytes, without framing.
+        stream_bytes: Bytes of the decompressed stream.
+        digest: Digest over the intact records.
+        faults: The first faults, in order of offset.
+        fault_count: Number of all faults.
+    """
+
+    records: int
+    payload_bytes: int
+    stream_bytes: int
+    digest: int
+    faults: tuple[Fault, ...]
+    fault_count: int
+
+
+@njit(nogil=True)
+def _header_holds(address):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+    return load_u32(address + 8) == masked_crc_at(address, 8)
+
+
+@njit(nogil=True)
+def _fits(length, left):  # type: ignore[no-untyped-def]
+    """Whether a record fits into the bytes left; a length beyond int64 is negative here."""
+    return 0 <= length <= left - 16
+
+
+@njit(nogil=True)
+def _add_fault(faults, index, kind, record, offset, stored, computed):  # type: ignore[no-untyped-def]
+    faults += index * _FAULT * 8
+    store_i64(faults + _KIND * 8, kind)
+    store_i64(faults + _RECORD * 8, record)
+    store_i64(faults + _OFFSET * 8, offset)
+    store_i64(faults + _STORED * 8, stored)
+    store_i64(faults + _COMPUTED * 8, computed)
+    return index + 1
+
+
+@kernel("void(int64, int64, int64, int64, int64, int64, int64[::1])")
+def _scan(buffer, size, offset, left, frames, faults, state):  # type: ignore[no-untyped-def]
+    """Steps over all whole frames in a buffer.
+
+    Args:
+        buffer: Address of bytes of the stream.
+        size: Number of these bytes.
+        offset: Where in the stream they start.
+        left: Bytes from there to the end of the stream, or _UNKNOWN.
+        frames: Address of triples of int64: start in the buffer, payload size and index of each intact record.
+        faults: Address of lines of _FAULT int64s.
+        state: Carried from call to call; FRAMES and FAULTS start anew. NEEDED tells how many bytes from CONSUMED on the
+            next step takes.
+    """
+    position, count, n_faults = np.int64(0), np.int64(0), np.int64(0)
+    records, intact, payload = state[RECORDS], state[INTACT], state[PAYLOAD]
+    digest = np.uint64(state[DIGEST])
+    needed = np.int64(0)
+    state[RESUMED] = -1
+    while position < left and count < _FRAMES and n_faults < _FAULTS:
+        here = buffer + position
+        if size - position < 12:
+            if left - position >= 12:
+                needed = 12
+                break
+            if not state[RESYNC]:
+                n_faults = _add_fault(faults, n_faults, _TRUNCATED_HEADER, records, offset + position, 0, left - position)
+            position = left
+            break
+        length = load_i64(here)
+        if state[RESYNC]:
+            if _header_holds(here) and _fits(length, left - position):
+                state[RESYNC] = 0
+                state[RESUMED] = offset + position
+                break
+            position += 1
+            continue
+        if not _header_holds(here):
+            n_faults = _add_fault(
+                faults, n_faults, _LENGTH_CRC, records, offset + position, load_u32(here + 8), masked_crc_at(here, 8)
+            )
+        elif not _fits(length, left - position):
+            n_faults = _add_fault(
+                faults, n_faults, _TRUNCATED_RECORD, records, offset + position, length, max(0, left - position - 12)
+            )
+        elif size - position < length + 16:
+            needed = length + 16
+            break
+        else:
+            stored, computed = load_u32(here + 12 + length), masked_crc_at(here + 12, length)
+            if stored == computed:
+                store_i64(frames + count * 24, position + 12)
+                store_i64(frames + count * 24 + 8, length)
+                store_i64(frames + count * 24 + 16, records)
+                count += 1
+                intact += 1
+                payload += length
+                digest = fold(digest, length, stored)
+            else:
+                n_faults = _add_fault(faults, n_faults, _DATA_CRC, records, offset + position + 12, stored, computed)
+            records += 1
+            position += length + 16
+            continue
+        records += 1  # the header cannot be trusted: one record is lost, and where it ends is unknown
+        state[RESYNC] = 1
+        position += 1
+    state[CONSUMED], state[FRAMES], state[FAULTS], state[NEEDED] = position, count, n_faults, needed
+    state[RECORDS], state[INTACT], state[PAYLOAD], state[DIGEST] = records, intact, payload, np.int64(digest)
+
+
+FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
+"""Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each payload) and
+the offset of the buffer in the stream. The buffer's content is gone after the call."""
+
+
+def scan_stream(stream: InputStream, path: Path | str, visit: FrameVisitor | None = None, max_faults: int = 1000) -> Scan:
+    """Reads a stream to its end and checks every frame.
+
+    Args:
+        stream: The file's content.
+        path: Its name, for the faults.
+        visit: Called for all intact records in turn.
+        max_faults: Faults to keep; the rest are only counted.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    buffer = np.empty(_BUFFER, np.uint8)
+    frames, raw_faults = np.empty((_FRAMES, 3), np.int64), np.empty((_FAULTS, _FAULT), np.int64)
+    state = np.zeros(_STATE, np.int64)
+    found: list[Fault] = []
+    total = filled = offset = 0
+    known = stream.size
+    at_end = False
+    stream_fault: StreamFault | None = None
+    while True:
+        while not at_end and filled < buffer.size and (filled < _BUFFER // 2 or filled < state[NEEDED]):
+            try:
+                got = stream.read_into(memoryview(buffer)[filled:])
+            except StreamFault as fault:
+                stream_fault, got = fault, 0
+            at_end = got == 0
+            filled += got
+        left = filled if at_end else _UNKNOWN if known is None else max(known - offset, filled)
+        if stream_fault:
+            left = _UNKNOWN  # what is cut off by the stream's own fault is no second fault
+        _scan(address_of(buffer), filled, offset, left, address_of(frames), address_of(raw_faults), state)
+        if visit and state[FRAMES]:
+            visit(buffer, frames[: state[FRAMES]], offset)
+        total += int(state[FAULTS])
+        found += [_fault(str(path), line) for line in raw_faults[: state[FAULTS]].tolist()]
+        if state[RESUMED] >= 0 and len(found) == total:
+            found[-1] = _resumed(found[-1], int(state[RESUMED]))
+        del found[max_faults:]
+        consumed, needed = int(state[CONSUMED]), int(state[NEEDED])
+        offset += consumed
+        filled -= consumed
+        buffer[:filled] = buffer[consumed : consumed + filled]
+        if at_end and (filled == 0 or needed):
+            break
+        if needed > buffer.size:
+            if known is None and needed > _MAX_COMPRESSED_RECORD:
+                stream_fault = StreamFault(f"a record of {needed - 16} bytes is not plausible", offset)
+                break
+            # a plain file bounds it; a compressed one grows only as bytes really come
+            grown = np.empty(needed if known is not None else min(needed, 2 * buffer.size), np.uint8)
+            grown[:filled] = buffer[:filled]
+            buffer = grown
+    if stream_fault:
+        kind = FaultKind.TRUNCATED_STREAM if stream_fault.truncated else FaultKind.DAMAGED_STREAM
+        total += 1
+        found.append(Fault(str(path), int(state[RECORDS]), stream_fault.offset, kind, str(stream_fault)))
+    return Scan(
+        records=int(state[INTACT]),
+        payload_bytes=int(state[PAYLOAD]),
+        stream_bytes=offset + filled,
+        digest=int(state[DIGEST]) & (2**64 - 1),
+        faults=tuple(found),
+        fault_count=total,
+    )
+
+
+def _fault(path: str, line: list[int]) -> Fault:
+    kind, record, offset, stored, computed = line
+    if kind == _TRUNCATED_HEADER:
+        return Fault(path, record, offset, FaultKind.TRUNCATED_HEADER, f"{computed} of 12 bytes")
+    if kind == _TRUNCATED_RECORD:
+        length = stored & (2**64 - 1)
+        detail = f"header says {length} bytes of data and 4 of CRC, {computed} bytes are left"
+        return Fault(path, record, offset, FaultKind.TRUNCATED_RECORD, detail)
+    crc_kind = FaultKind.LENGTH_CRC if kind == _LENGTH_CRC else FaultKind.DATA_CRC
+    return Fault(path, record, offset, crc_kind, f"stored {stored:08x}, computed {computed:08x}")
+
+
+def _resumed(fault: Fault, offset: int) -> Fault:
+    return replace(fault, detail=f"{fault.detail}; next intact header at byte {offset}")

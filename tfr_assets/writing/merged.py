@@ -1,0 +1,104 @@
+"""Shards → one file, by copying bytes. Trusts nothing: every shard is verified before, the result afterwards."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfr_assets.errors import DamagedFile, StaleError
+from tfr_assets.layout import index_path
+from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.merge import merge_files
+from tfr_assets.records.report import examine
+from tfr_assets.writing.dataset import Dataset
+from tfr_assets.writing.plan import ShardingPlan, plan_shards
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What became of a merge.
+
+    Attributes:
+        manifest: What the file holds.
+        path: The file.
+        written: Whether it was written now; False where it was there and matched.
+        copied_bytes: Bytes copied now.
+        copy_seconds: Time the copying took.
+        seconds: Time it took in all, both verifications included.
+    """
+
+    manifest: Manifest
+    path: Path
+    written: bool
+    copied_bytes: int
+    copy_seconds: float
+    seconds: float
+
+
+def merge_shards(dataset: Dataset, progress: Progress | None = None) -> Merged:
+    """Merges a dataset's shards into one file.
+
+    Args:
+        dataset: The dataset.
+        progress: Called with the number of bytes just copied.
+
+    Raises:
+        StaleError: Shards are missing, or were made from other data or settings than the current ones.
+        DamagedFile: Shards, or the merged file, are not what their manifests say.
+        WriteError: The file system refused. In every case, what lay under the merged file's name is as it was, unless
+            it was the new file itself that turned out damaged.
+    """
+    started = time.perf_counter()
+    plan = plan_shards(dataset)
+    inputs = _verified_inputs(plan)
+    split = plan.shards[0].split
+    path = dataset.layout.merged_path(split)
+    made_from = {
+        "shards": {file.name: manifest.digest for file, manifest in inputs},
+        "features": plan.features.fingerprint,
+        "compression": dataset.compression,
+    }
+    old = Manifest.load(path)
+    if old and old.made_from == made_from and index_path(path).is_file() and examine(path, old).ok:
+        return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
+    copying = time.perf_counter()
+    manifest = merge_files(inputs, path, plan.features, made_from, progress)
+    copied = time.perf_counter() - copying
+    report = examine(path, manifest)
+    if not report.ok:
+        raise DamagedFile(f"{path} is not what was copied into it; check the disk:\n{_lines(map(str, report.faults))}")
+    return Merged(manifest, path, True, manifest.bytes, copied, time.perf_counter() - started)
+
+
+def _verified_inputs(plan: ShardingPlan) -> list[tuple[Path, Manifest]]:
+    """Returns all shards and their manifests, or refuses by name."""
+    inputs: list[tuple[Path, Manifest]] = []
+    missing, stale, damaged = [], [], []
+    for shard in plan.shards:
+        path = plan.dataset.layout.shard_path(shard)
+        manifest = Manifest.load(path)
+        if manifest is None or not path.is_file():
+            missing.append(f"{shard.key}: missing")
+        elif manifest.made_from != plan.made_from(shard):
+            stale.append(f"{shard.key}: made from {_differences(manifest.made_from, plan.made_from(shard))}")
+        elif not (report := examine(path, manifest)).ok:
+            damaged += [f"{shard.key}: {fault}" for fault in report.faults[:3]]
+        else:
+            inputs.append((path, manifest))
+    if problems := missing + stale + damaged:
+        kind = DamagedFile if damaged else StaleError
+        raise kind(f"cannot merge dataset {plan.dataset.name!r}; materialize these shards again:\n{_lines(problems)}")
+    return inputs
+
+
+def _differences(found: dict[str, object], wanted: dict[str, object]) -> str:
+    names = [name for name in wanted if found.get(name) != wanted[name]]
+    return f"another {' and '.join(names)}" if names else "other settings"
+
+
+def _lines(texts: "map[str] | list[str]", most: int = 20) -> str:
+    lines = list(texts)
+    more = [f"… and {len(lines) - most} more"] if len(lines) > most else []
+    return "\n".join(f"  {line}" for line in lines[:most] + more)

@@ -1,0 +1,89 @@
+"""The sharding plan: which rows go into which file, and what decides over each file's bytes.
+
+    inventory ─ schema, options → feature spec
+              └ rows, shards    → shards, balanced to within one record
+"""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from tfr_assets.errors import StaleError
+from tfr_assets.layout import Shard, assign_rows
+from tfr_assets.records.features import FeatureSpec
+from tfr_assets.records.schema import derive_spec
+from tfr_assets.sources import Inventory
+from tfr_assets.writing.dataset import SPLIT, Dataset
+
+CODE_VERSION = "1"
+"""Raise it when equal rows and settings come to give other bytes: every shard is then written anew."""
+
+
+@dataclass(frozen=True)
+class ShardingPlan:
+    """What to write into which file.
+
+    Attributes:
+        dataset: The dataset.
+        inventory_fingerprint: Which inventory's rows are meant.
+        features: The feature spec of all records.
+        shards: The files and their rows.
+    """
+
+    dataset: Dataset
+    inventory_fingerprint: str
+    features: FeatureSpec
+    shards: tuple[Shard, ...]
+
+    @cached_property
+    def _by_key(self) -> dict[str, Shard]:
+        return {shard.key: shard for shard in self.shards}
+
+    def shard(self, key: str) -> Shard:
+        """Returns the shard of a partition key."""
+        return self._by_key[key]
+
+    def made_from(self, shard: Shard) -> dict[str, Any]:
+        """Returns all that decides over a shard's bytes, as its manifest records it."""
+        return {
+            "inventory": self.inventory_fingerprint,
+            "rows": [shard.start, shard.stop],
+            "features": self.features.fingerprint,
+            "cast": dict(self.dataset.features.cast),
+            "compression": self.dataset.compression,
+            "code_version": CODE_VERSION,
+        }
+
+
+def load_inventory(dataset: Dataset) -> Inventory:
+    """Returns the dataset's saved inventory.
+
+    Raises:
+        StaleError: There is none, or it was taken of another source than the dataset now names.
+    """
+    inventory = Inventory.load(dataset.layout.inventory)
+    if asdict(inventory.source) != asdict(dataset.source):
+        old, new = asdict(inventory.source), asdict(dataset.source)
+        changed = ", ".join(f"{name} (was {old[name]!r}, is {new[name]!r})" for name in new if old[name] != new[name])
+        raise StaleError(
+            f"dataset {dataset.name!r}: the source settings changed since raw was materialized: {changed}. "
+            "Materialize raw again"
+        )
+    return inventory
+
+
+def plan_shards(dataset: Dataset) -> ShardingPlan:
+    """Returns the plan for the dataset's saved inventory. Writes nothing.
+
+    Raises:
+        StaleError: Raw must be materialized first, or again.
+        SchemaError: A column cannot become a feature.
+        ConfigError: The feature options do not fit the columns.
+    """
+    inventory = load_inventory(dataset)
+    return ShardingPlan(
+        dataset=dataset,
+        inventory_fingerprint=inventory.fingerprint,
+        features=derive_spec(inventory.schema, inventory.null_counts, dataset.features),
+        shards=tuple(assign_rows(inventory.rows, dataset.shards, SPLIT)),
+    )

@@ -1,0 +1,23 @@
+"""Raw data → inventory: the first step of every dataset."""
+
+from tfr_assets.sources import Inventory, remove_old_landings, take_inventory
+from tfr_assets.sources.inventory import Progress
+from tfr_assets.writing.dataset import Dataset
+
+
+def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inventory:
+    """Takes the inventory of a dataset's raw data, lands it where needed, and saves both.
+
+    Args:
+        dataset: The dataset.
+        progress: Told what is done and of how much; see `sources.take_inventory`.
+
+    Raises:
+        SourceError: Raw data is missing or unreadable.
+        WriteError: It cannot be landed or saved.
+    """
+    layout = dataset.layout
+    inventory = take_inventory(dataset.source, layout.raw, progress)
+    inventory.save(layout.inventory)
+    remove_old_landings(inventory, layout.raw)  # only now: until here a running shard may read the old ones
+    return inventory

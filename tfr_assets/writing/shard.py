@@ -1,0 +1,97 @@
+"""Writes one shard of a plan, unless it is there already."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfr_assets.errors import StaleError
+from tfr_assets.layout import Shard, feature_spec_path, index_path, manifest_path
+from tfr_assets.records.example import ExampleEncoder, Frames
+from tfr_assets.records.files import write_atomically
+from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.report import examine
+from tfr_assets.records.writer import write_file
+from tfr_assets.sources import Inventory, read_rows
+from tfr_assets.writing.plan import ShardingPlan, load_inventory
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class ShardWritten:
+    """What became of one shard.
+
+    Attributes:
+        manifest: What the file holds.
+        path: The file.
+        written: Whether it was written now; False where it was there and matched.
+        seconds: Time it took.
+    """
+
+    manifest: Manifest
+    path: Path
+    written: bool
+    seconds: float
+
+
+def write_shard(plan: ShardingPlan, shard: Shard, progress: Progress | None = None) -> ShardWritten:
+    """Writes a shard, or leaves it when its manifest matches the plan and its bytes match the manifest.
+
+    Args:
+        plan: The plan.
+        shard: One of the plan's shards.
+        progress: Called with the number of records just written.
+
+    Raises:
+        StaleError: The inventory is another one than the plan's by now.
+        SourceChanged: Raw data is not what the inventory says.
+        SchemaError: A value that a tf.Example cannot hold.
+        WriteError: The file system refused. In every case, what lay under the shard's name is as it was.
+    """
+    started = time.perf_counter()
+    path = plan.dataset.layout.shard_path(shard)
+    made_from = plan.made_from(shard)
+    manifest = Manifest.load(path)
+    if manifest and manifest.made_from == made_from and index_path(path).is_file() and examine(path, manifest).ok:
+        return ShardWritten(manifest, path, False, time.perf_counter() - started)
+    inventory = load_inventory(plan.dataset)
+    if inventory.fingerprint != plan.inventory_fingerprint:
+        raise StaleError(f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again")
+    frames = _encode(plan, shard, inventory, progress)
+    manifest = write_file(path, frames, plan.dataset.compression, plan.features, made_from)
+    return ShardWritten(manifest, path, True, time.perf_counter() - started)
+
+
+def _encode(plan: ShardingPlan, shard: Shard, inventory: Inventory, progress: Progress | None) -> Iterator[Frames]:
+    encoder = ExampleEncoder(plan.features, plan.dataset.features.cast)
+    columns = sorted({feature.column.split("/")[0] for feature in plan.features.features})
+    # a column's own name may hold a slash; then it is no struct's and is asked for whole
+    names = [name for name in inventory.schema.names if name in columns or any(f.column == name for f in plan.features.features)]
+    row = shard.start
+    for batch in read_rows(inventory, shard.start, shard.stop, columns=names):
+        yield from encoder.encode(batch, row)
+        row += batch.num_rows
+        if progress:
+            progress(batch.num_rows)
+
+
+def finish_shards(plan: ShardingPlan) -> None:
+    """Saves the feature spec beside the shards and, once all are there, removes those of another number of shards.
+
+    Args:
+        plan: The plan whose shards were written.
+    """
+    layout = plan.dataset.layout
+    spec = json.dumps(plan.features.to_json(), indent=1) + "\n"
+    write_atomically(feature_spec_path(layout.shards), spec.encode())
+    paths = [layout.shard_path(shard) for shard in plan.shards]
+    if not all(manifest_path(path).is_file() for path in paths):
+        return
+    current = {path.name for path in paths}
+    for old in layout.shards.glob(f"{layout.name}-{plan.shards[0].split}.tfrecord-*-of-*"):
+        if old.name not in current and manifest_path(old).is_file():  # without a manifest it is not ours to remove
+            manifest_path(old).unlink()
+            index_path(old).unlink(missing_ok=True)
+            old.unlink()
