@@ -62,6 +62,8 @@ def physical(array: pa.Array, feature: Feature, cast: pa.DataType | None) -> pa.
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        array = _without_view(array)
     try:
         if cast is not None:
             array = pc.cast(array, with_value_type(array.type, cast))
@@ -71,6 +73,13 @@ def physical(array: pa.Array, feature: Feature, cast: pa.DataType | None) -> pa.
         raise SchemaError(
             f"column {feature.column!r} of type {array.type} cannot be cast to {cast or physical_type(array.type)}: {error}"
         ) from error
+
+
+def _without_view(array: pa.Array) -> pa.LargeListArray:
+    """Returns a list view as a list. Arrow's own cast gives invalid offsets where the view is sliced or has nulls."""
+    starts = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(pc.fill_null(pc.list_value_length(array), 0), out=starts[1:])
+    return pa.LargeListArray.from_arrays(pa.array(starts), array.flatten(), mask=array.is_null())
 
 
 class Column:
@@ -117,7 +126,8 @@ class Column:
         """Fills in where each row's values start and stop; returns the values of all rows."""
         feature = self.feature
         if not is_list(array.type):
-            line[e.SCALAR] = line[e.STRIDE] = 1
+            line[e.STRIDE] = 1
+            line[e.PATH] = _path(feature.kind, array.type)
             return array
         if _holds_null(array):
             raise SchemaError(
@@ -186,6 +196,15 @@ class Column:
         line[e.WIDTH] = data_type.bit_width // 8
         line[e.UNSIGNED] = int(pa.types.is_unsigned_integer(data_type))
         line[e.VALUES] = buffers[1].address + values.offset * line[e.WIDTH]
+
+
+def _path(kind: Kind, data_type: pa.DataType) -> int:
+    if kind is Kind.BYTES:
+        return e.ONE_BYTES
+    wide = not pa.types.is_boolean(data_type) and data_type.bit_width == 64
+    if kind is Kind.INT64:
+        return e.ONE_INT64 if wide else e.ONE_INT
+    return e.ONE_FLOAT64 if wide else e.ONE_FLOAT
 
 
 def _first(mask: pa.Array) -> int:

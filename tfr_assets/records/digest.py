@@ -7,15 +7,14 @@ parts (`combine`): a merge knows what it must get before it copies. It guards ag
 """
 
 import numpy as np
-from numba import njit
 
-from tfr_assets.records.jit import address_of, kernel, load_i64, load_u32
+from tfr_assets.records.jit import address_of, inlined, kernel, load_i64, load_u32
 
 _BASE = 0x9E3779B97F4A7C15  # odd, so that no factor is ever lost mod 2^64
 _MASK = 2**64 - 1
 
 
-@njit(nogil=True)
+@inlined
 def fold(digest, length, masked_crc):  # type: ignore[no-untyped-def]  # compiled code: numba infers
     """Appends one record to a digest; the mixing is splitmix64's finalizer."""
     z = (np.uint64(length) << np.uint64(32)) ^ np.uint64(masked_crc)

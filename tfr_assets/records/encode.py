@@ -9,36 +9,37 @@
 
 Every size is a minimal varint and stands before what it counts. Inside a feature it is computed first; the size of
 Features is guessed to be as wide as the record's before, and what follows is moved in the rare case that it is not.
-Stores are eight bytes wide and run over into what is written later: the next feature, and in the end the footer and the
-next header.
+Stores are up to 32 bytes wide and run over into what is written later.
 
 A column is one line of a table of int64s, so that one call does a whole batch; the constants below name its fields.
 """
 
 import numpy as np
-from numba import njit
 
-from tfr_assets.records.crc32c import masked_crc_at
+from tfr_assets.records.crc32c import masked_crc_at, masked_crcs_at
 from tfr_assets.records.jit import (
+    called,
+    copy_32,
     copy_bytes,
+    inlined,
     kernel,
     leading_zeros,
     load_f32,
     load_f64,
-    load_i8,
     load_i16,
     load_i32,
     load_i64,
-    load_u8,
+    load_i8,
     load_u16,
     load_u32,
     load_u64,
+    load_u8,
     move_bytes,
     store_f32,
     store_i64,
-    store_u8,
     store_u32,
     store_u64,
+    store_u8,
 )
 
 HEADER, FOOTER = 12, 4
@@ -47,7 +48,7 @@ MAX_EXAMPLE = 2**31 - 1  # protobuf's own limit
 # fields of a column's line
 (
     KIND,  # INT, FLOAT or BYTES
-    SCALAR,  # 1: one value a row
+    PATH,  # how a row's entry is written: ANY for lists, otherwise by the shortest path for its kind and width
     VALUES,  # address of the first value: numbers, or (BYTES) of the bytes
     VALUES_END,  # address after the last byte that may be read (BYTES)
     WIDTH,  # bytes a number; 0: bits
@@ -68,22 +69,23 @@ MAX_EXAMPLE = 2**31 - 1  # protobuf's own limit
 ) = range(19)
 LINE = FIELDS * 8  # bytes a line
 INT, FLOAT, BYTES = range(3)
+ANY, ONE_INT64, ONE_FLOAT64, ONE_BYTES, ONE_INT, ONE_FLOAT = range(6)
 
 
-@njit(nogil=True)
+@inlined
 def field(line, name):  # type: ignore[no-untyped-def]  # compiled code: numba infers
     """A field of the line at address `line`."""
     return load_i64(line + name * 8)
 
 
-@njit(nogil=True)
+@inlined
 def varint_size(value):  # type: ignore[no-untyped-def]  # compiled code: numba infers
     """Bytes of a minimal varint: 1 for zero, 10 for anything negative."""
     bits = np.int64(63) - np.int64(leading_zeros(np.uint64(value) | np.uint64(1)))
     return (bits * 9 + 73) >> 6
 
 
-@njit(nogil=True)
+@inlined
 def put_varint(address, value, size):  # type: ignore[no-untyped-def]
     """Writes a varint whose size is known, without branching on its value; may run over by eight bytes."""
     x = np.uint64(value)
@@ -103,19 +105,19 @@ def put_varint(address, value, size):  # type: ignore[no-untyped-def]
     return address + size
 
 
-@njit(nogil=True)
+@inlined
 def put_size(address, size):  # type: ignore[no-untyped-def]
     """Writes the size of what follows."""
     return put_varint(address, size, varint_size(size))
 
 
-@njit(nogil=True)
+@inlined
 def bit_at(address, index):  # type: ignore[no-untyped-def]
     """Bit `index` of an Arrow bitmap."""
     return (np.int64(load_u8(address + (index >> 3))) >> (index & 7)) & 1
 
 
-@njit(nogil=True)
+@inlined
 def int_at(line, index):  # type: ignore[no-untyped-def]
     """Value `index` of an integer or bool column."""
     width = field(line, WIDTH)
@@ -136,7 +138,7 @@ def int_at(line, index):  # type: ignore[no-untyped-def]
     return np.int64(load_i8(field(line, VALUES) + index))
 
 
-@njit(nogil=True)
+@inlined
 def float_at(line, index):  # type: ignore[no-untyped-def]
     """Value `index` of a float column, as float32."""
     if field(line, WIDTH) == 8:
@@ -144,7 +146,7 @@ def float_at(line, index):  # type: ignore[no-untyped-def]
     return load_f32(field(line, VALUES) + index * 4)
 
 
-@njit(nogil=True)
+@inlined
 def offset_at(address, width, index):  # type: ignore[no-untyped-def]
     """Offset `index` of an Arrow offsets buffer."""
     if width == 4:
@@ -152,7 +154,7 @@ def offset_at(address, width, index):  # type: ignore[no-untyped-def]
     return load_i64(address + index * 8)
 
 
-@njit(nogil=True)
+@inlined
 def values_of_row(line, row):  # type: ignore[no-untyped-def]
     """First value of a row, and the one after its last."""
     if field(line, OFFSETS) == 0:
@@ -162,7 +164,7 @@ def values_of_row(line, row):  # type: ignore[no-untyped-def]
     return start * field(line, STRIDE), stop * field(line, STRIDE)
 
 
-@njit(nogil=True)
+@inlined
 def bytes_at(line, index):  # type: ignore[no-untyped-def]
     """Address of bytes value `index`, and its size."""
     if field(line, STARTS) == 0:
@@ -171,7 +173,7 @@ def bytes_at(line, index):  # type: ignore[no-untyped-def]
     return field(line, VALUES) + start, offset_at(field(line, STARTS), field(line, STARTS_WIDTH), index + 1) - start
 
 
-@njit(nogil=True)
+@called
 def packed_size(line, start, stop):  # type: ignore[no-untyped-def]
     """Bytes of the packed values alone, for ints and floats."""
     if field(line, KIND) == FLOAT:
@@ -182,7 +184,7 @@ def packed_size(line, start, stop):  # type: ignore[no-untyped-def]
     return size
 
 
-@njit(nogil=True)
+@called
 def content_size(line, start, stop):  # type: ignore[no-untyped-def]
     """Bytes of a BytesList, FloatList or Int64List."""
     if field(line, KIND) == BYTES:
@@ -197,40 +199,41 @@ def content_size(line, start, stop):  # type: ignore[no-untyped-def]
     return 1 + varint_size(size) + size
 
 
-@njit(nogil=True)
+@inlined
 def entry_size(line, content):  # type: ignore[no-untyped-def]
     """Bytes of an entry of Features, without its own tag and size, and bytes of its Feature."""
     feature = 1 + varint_size(content) + content
     return field(line, KEY_SIZE) + 1 + varint_size(feature) + feature, feature
 
 
-@njit(nogil=True)
+@inlined
 def is_present(line, row):  # type: ignore[no-untyped-def]
     """Whether a row has a value, that is no null."""
     return field(line, VALIDITY) == 0 or bit_at(field(line, VALIDITY), field(line, VALIDITY_BIT) + row) == 1
 
 
-@njit(nogil=True)
+@inlined
 def put_wide(target, source, size):  # type: ignore[no-untyped-def]
-    """Copies a short padded buffer, eight bytes at a time; may run over on both sides."""
-    done = 0
+    """Copies a short padded buffer, 32 bytes at a time; may run over on both sides."""
+    copy_32(target, source)
+    done = 32
     while done < size:
-        store_u64(target + done, load_u64(source + done))
-        done += 8
+        copy_32(target + done, source + done)
+        done += 32
     return target + size
 
 
-@njit(nogil=True)
+@inlined
 def put_bytes(target, source, size, source_end):  # type: ignore[no-untyped-def]
-    """Copies a value: short ones eight bytes at a time, unless that would read beyond the source's end."""
-    if size <= 64 and source + size + 8 <= source_end:
+    """Copies a value: short ones 32 bytes at a time, unless that would read beyond the source's end."""
+    if size <= 128 and source + size + 32 <= source_end:
         put_wide(target, source, size)
     else:
         copy_bytes(target, source, size)
     return target + size
 
 
-@njit(nogil=True)
+@called
 def emit_any(line, row, address):  # type: ignore[no-untyped-def]
     """Writes the entry of one present feature, of any kind and length."""
     kind = field(line, KIND)
@@ -264,26 +267,25 @@ def emit_any(line, row, address):  # type: ignore[no-untyped-def]
     return address
 
 
-@njit(nogil=True)
-def emit_int(line, row, address):  # type: ignore[no-untyped-def]
+@inlined
+def emit_int(line, value, address):  # type: ignore[no-untyped-def]
     """Writes the entry of a single integer: a template and the value."""
-    value = int_at(line, row)
     size = varint_size(value)
     template = field(line, TEMPLATES) + size * field(line, TEMPLATE_STEP)
     address = put_wide(address, template + 8, load_i64(template))
     return put_varint(address, value, size)
 
 
-@njit(nogil=True)
-def emit_float(line, row, address):  # type: ignore[no-untyped-def]
+@inlined
+def emit_float(line, value, address):  # type: ignore[no-untyped-def]
     """Writes the entry of a single float: a template and the value."""
     template = field(line, TEMPLATES) + 4 * field(line, TEMPLATE_STEP)
     address = put_wide(address, template + 8, load_i64(template))
-    store_f32(address, float_at(line, row))
+    store_f32(address, value)
     return address + 4
 
 
-@njit(nogil=True)
+@inlined
 def emit_bytes(line, row, address):  # type: ignore[no-untyped-def]
     """Writes the entry of a single string: where it is short, every size is one byte."""
     source, size = bytes_at(line, row)
@@ -297,20 +299,54 @@ def emit_bytes(line, row, address):  # type: ignore[no-untyped-def]
     return put_bytes(address + 6, source, size, field(line, VALUES_END))
 
 
-@njit(nogil=True)
+@inlined
 def emit_features(table, columns, row, address):  # type: ignore[no-untyped-def]
     """Writes the entries of all present features of a row."""
     for line in range(table, table + columns * LINE, LINE):
         if is_present(line, row):
-            if not field(line, SCALAR):
-                address = emit_any(line, row, address)
-            elif field(line, KIND) == INT:
-                address = emit_int(line, row, address)
-            elif field(line, KIND) == FLOAT:
-                address = emit_float(line, row, address)
-            else:
+            path = field(line, PATH)
+            if path == ONE_INT64:
+                address = emit_int(line, load_i64(field(line, VALUES) + row * 8), address)
+            elif path == ONE_FLOAT64:
+                address = emit_float(line, np.float32(load_f64(field(line, VALUES) + row * 8)), address)
+            elif path == ONE_BYTES:
                 address = emit_bytes(line, row, address)
+            elif path == ONE_INT:
+                address = emit_int(line, int_at(line, row), address)
+            elif path == ONE_FLOAT:
+                address = emit_float(line, float_at(line, row), address)
+            else:
+                address = emit_any(line, row, address)
     return address
+
+
+@called
+def put_crcs(sizes, rows, target):  # type: ignore[no-untyped-def]
+    """Computes both CRCs of consecutive frames, of four at a time."""
+    a = target
+    for i in range(0, rows - rows % 4, 4):
+        b = a + load_i64(sizes + i * 8)
+        c = b + load_i64(sizes + i * 8 + 8)
+        d = c + load_i64(sizes + i * 8 + 16)
+        stop = d + load_i64(sizes + i * 8 + 24)
+        crc_a, crc_b, crc_c, crc_d = masked_crcs_at(a, 8, b, 8, c, 8, d, 8)
+        store_u32(a + 8, crc_a)
+        store_u32(b + 8, crc_b)
+        store_u32(c + 8, crc_c)
+        store_u32(d + 8, crc_d)
+        crc_a, crc_b, crc_c, crc_d = masked_crcs_at(
+            a + HEADER, b - a - 16, b + HEADER, c - b - 16, c + HEADER, d - c - 16, d + HEADER, stop - d - 16
+        )
+        store_u32(b - FOOTER, crc_a)
+        store_u32(c - FOOTER, crc_b)
+        store_u32(d - FOOTER, crc_c)
+        store_u32(stop - FOOTER, crc_d)
+        a = stop
+    for i in range(rows - rows % 4, rows):
+        stop = a + load_i64(sizes + i * 8)
+        store_u32(a + 8, masked_crc_at(a, 8))
+        store_u32(stop - FOOTER, masked_crc_at(a + HEADER, stop - a - 16))
+        a = stop
 
 
 @kernel("int64(int64, int64, int64, int64)")
@@ -361,8 +397,7 @@ def emit(table, columns, first, rows, sizes, target):  # type: ignore[no-untyped
             store_u8(example + 1 + k, np.uint8((size >> (7 * k)) & 127 | (128 if k + 1 < width else 0)))
         store_u8(example, np.uint8(0x0A))
         store_i64(frame, total)
-        store_u32(frame + 8, masked_crc_at(frame, 8))
-        store_u32(example + total, masked_crc_at(example, total))
         store_i64(sizes + i * 8, HEADER + total + FOOTER)
         frame = example + total + FOOTER
+    put_crcs(sizes, rows, target)
     return frame - target

@@ -6,14 +6,13 @@ For a compressed file, offsets count in the decompressed stream.
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
-from tfr_assets.records.jit import address_of, kernel, load_i64, store_u8
+from tfr_assets.records.jit import address_of, inlined, kernel, load_i64, store_u8
 
 _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
 
 
-@njit(nogil=True)
+@inlined
 def _put_number(address, number):  # type: ignore[no-untyped-def]  # compiled code: numba infers
     digits = 1
     rest = number // 10

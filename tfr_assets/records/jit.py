@@ -23,7 +23,7 @@ if sys.byteorder != "little":
     raise ImportError("tfr_assets supports little-endian CPUs only (x86-64, arm64)")
 
 PADDING = 64
-"""Bytes that a buffer must have beyond its end: kernels store eight bytes at a time and may run over."""
+"""Bytes that a buffer must have beyond its end: kernels copy up to 32 bytes at a time and may run over."""
 
 def _has_crc_instruction() -> bool:
     features = binding.get_host_cpu_features()
@@ -52,6 +52,16 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
         return dispatcher
 
     return compile_now
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a function that kernels call often: it becomes part of each of them."""
+    return njit(nogil=True, forceinline=True)(function)
+
+
+def called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a function that kernels call seldom, or that is large: it stays one of its own."""
+    return njit(nogil=True)(function)
 
 
 def address_of(array: np.ndarray) -> int:
@@ -94,6 +104,18 @@ load_f32, load_f64 = _load(types.float32, ir.FloatType()), _load(types.float64, 
 store_u8, store_u32 = _store(types.uint8, _I8), _store(types.uint32, _I32)
 store_u64, store_i64 = _store(types.uint64, _I64), _store(types.int64, _I64)
 store_f32 = _store(types.float32, ir.FloatType())
+
+
+@intrinsic
+def copy_32(typing_context: Any, target: Any, source: Any) -> Any:
+    """Copies 32 bytes with the widest moves that the CPU has."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointers = [builder.inttoptr(arg, ir.VectorType(_I64, 4).as_pointer()) for arg in args]
+        builder.store(builder.load(pointers[1], align=1), pointers[0], align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
 
 
 @intrinsic

@@ -8,10 +8,9 @@ many values as the shape says.
 import math
 
 import numpy as np
-from numba import njit
 
 from tfr_assets.records.features import Feature, FeatureSpec, Kind
-from tfr_assets.records.jit import address_of, kernel, load_i64, load_u8, store_i64, store_u8
+from tfr_assets.records.jit import address_of, called, inlined, kernel, load_i64, load_u8, store_i64, store_u8
 
 # fields of a feature's line
 KEY, KEY_SIZE, TAG, COUNT, MULTIPLE, REQUIRED, _FIELDS = range(7)
@@ -28,7 +27,7 @@ _OK, _MALFORMED, _UNKNOWN, _OTHER_KIND, _OTHER_COUNT, _MISSING, _TWICE = range(7
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 
 
-@njit(nogil=True)
+@inlined
 def _varint(address, stop):  # type: ignore[no-untyped-def]  # compiled code: numba infers
     """Value of a varint and the address after it, which is 0 where it is malformed."""
     value, shift = np.uint64(0), np.uint64(0)
@@ -42,7 +41,7 @@ def _varint(address, stop):  # type: ignore[no-untyped-def]  # compiled code: nu
     return np.int64(0), np.int64(0)
 
 
-@njit(nogil=True)
+@inlined
 def _field(address, stop):  # type: ignore[no-untyped-def]
     """Tag, start and stop of the field at `address`; stop is 0 where it is malformed."""
     tag, at = _varint(address, stop)
@@ -63,7 +62,7 @@ def _field(address, stop):  # type: ignore[no-untyped-def]
     return tag, at, at + size
 
 
-@njit(nogil=True)
+@inlined
 def _count_varints(address, stop):  # type: ignore[no-untyped-def]
     """Number of packed varints, or -1 where one is malformed."""
     count, run = np.int64(0), np.int64(0)
@@ -78,7 +77,7 @@ def _count_varints(address, stop):  # type: ignore[no-untyped-def]
     return count if run == 0 else np.int64(-1)
 
 
-@njit(nogil=True)
+@called
 def _count_values(kind_tag, address, stop):  # type: ignore[no-untyped-def]
     """Number of values of a BytesList, FloatList or Int64List, or -1 where it is malformed."""
     count = np.int64(0)
@@ -104,7 +103,7 @@ def _count_values(kind_tag, address, stop):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True)
+@inlined
 def _is_key(line, start, size):  # type: ignore[no-untyped-def]
     if load_i64(line + KEY_SIZE * 8) != size:
         return False
@@ -115,7 +114,7 @@ def _is_key(line, start, size):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True)
+@called
 def _find(table, features, expected, start, size):  # type: ignore[no-untyped-def]
     """Index of the feature with this key, the expected one tried first; -1 if there is none."""
     if expected < features and _is_key(table + expected * _LINE, start, size):
@@ -126,7 +125,7 @@ def _find(table, features, expected, start, size):  # type: ignore[no-untyped-de
     return np.int64(-1)
 
 
-@njit(nogil=True)
+@called
 def _check_entry(table, features, expected, seen, start, stop):  # type: ignore[no-untyped-def]
     """Problem and feature index of one entry of Features."""
     key_start = key_stop = value_start = value_stop = np.int64(0)
@@ -163,7 +162,7 @@ def _check_entry(table, features, expected, seen, start, stop):  # type: ignore[
     return _OK, index
 
 
-@njit(nogil=True)
+@called
 def _check_example(table, features, seen, start, stop):  # type: ignore[no-untyped-def]
     for index in range(features):
         store_u8(seen + index, np.uint8(0))

@@ -10,7 +10,7 @@ from tfr_assets.records.digest import to_text
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.parse import FeatureChecker
-from tfr_assets.records.scan import Fault, FaultKind, Scan, scan_stream
+from tfr_assets.records.scan import Fault, FaultKind, Progress, Scan, scan_stream
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,12 @@ class FileReport:
         return not self.faults and not self.feature_faults
 
 
-def examine(path: Path, manifest: Manifest | None = None, features: FeatureSpec | None = None) -> FileReport:
+def examine(
+    path: Path,
+    manifest: Manifest | None = None,
+    features: FeatureSpec | None = None,
+    progress: Progress | None = None,
+) -> FileReport:
     """Reads a file back from disk and reports everything that is wrong with it.
 
     Never raises for a bad file: one that is missing or unreadable is a fault, too.
@@ -58,6 +63,7 @@ def examine(path: Path, manifest: Manifest | None = None, features: FeatureSpec 
         path: The file, of any compression, written by anyone.
         manifest: What it must hold; None where nothing is known.
         features: What every record must parse by; None leaves the payloads alone.
+        progress: Called with the number of bytes just scanned, decompressed.
     """
     started = time.perf_counter()
     checker = FeatureChecker(features) if features else None
@@ -68,7 +74,7 @@ def examine(path: Path, manifest: Manifest | None = None, features: FeatureSpec 
         try:
             size = os.fstat(descriptor).st_size
             compression = detect_compression(os.pread(descriptor, 12, 0))
-            scan = scan_stream(open_input(descriptor, compression), path, checker.visit if checker else None)
+            scan = scan_stream(open_input(descriptor, compression), path, checker.visit if checker else None, progress)
         finally:
             os.close(descriptor)
     except FileNotFoundError:

@@ -13,12 +13,11 @@ from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 from tfr_assets.records.compression import InputStream, StreamFault
 from tfr_assets.records.crc32c import masked_crc_at
 from tfr_assets.records.digest import fold
-from tfr_assets.records.jit import address_of, kernel, load_i64, load_u32, store_i64
+from tfr_assets.records.jit import address_of, called, inlined, kernel, load_i64, load_u32, store_i64
 
 _BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
 _UNKNOWN = 1 << 62  # bytes left, where only the end of the stream tells
@@ -95,18 +94,18 @@ class Scan:
     fault_count: int
 
 
-@njit(nogil=True)
+@inlined
 def _header_holds(address):  # type: ignore[no-untyped-def]  # compiled code: numba infers
     return load_u32(address + 8) == masked_crc_at(address, 8)
 
 
-@njit(nogil=True)
+@inlined
 def _fits(length, left):  # type: ignore[no-untyped-def]
     """Whether a record fits into the bytes left; a length beyond int64 is negative here."""
     return 0 <= length <= left - 16
 
 
-@njit(nogil=True)
+@called
 def _add_fault(faults, index, kind, record, offset, stored, computed):  # type: ignore[no-untyped-def]
     faults += index * _FAULT * 8
     store_i64(faults + _KIND * 8, kind)
@@ -187,18 +186,26 @@ def _scan(buffer, size, offset, left, frames, faults, state):  # type: ignore[no
     state[RECORDS], state[INTACT], state[PAYLOAD], state[DIGEST] = records, intact, payload, np.int64(digest)
 
 
+Progress = Callable[[int], None]
 FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
 """Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each payload) and
 the offset of the buffer in the stream. The buffer's content is gone after the call."""
 
 
-def scan_stream(stream: InputStream, path: Path | str, visit: FrameVisitor | None = None, max_faults: int = 1000) -> Scan:
+def scan_stream(
+    stream: InputStream,
+    path: Path | str,
+    visit: FrameVisitor | None = None,
+    progress: Progress | None = None,
+    max_faults: int = 1000,
+) -> Scan:
     """Reads a stream to its end and checks every frame.
 
     Args:
         stream: The file's content.
         path: Its name, for the faults.
         visit: Called for all intact records in turn.
+        progress: Called with the number of bytes of the stream just scanned.
         max_faults: Faults to keep; the rest are only counted.
 
     Raises:
@@ -232,6 +239,8 @@ def scan_stream(stream: InputStream, path: Path | str, visit: FrameVisitor | Non
             found[-1] = _resumed(found[-1], int(state[RESUMED]))
         del found[max_faults:]
         consumed, needed = int(state[CONSUMED]), int(state[NEEDED])
+        if progress:
+            progress(consumed)
         offset += consumed
         filled -= consumed
         buffer[:filled] = buffer[consumed : consumed + filled]

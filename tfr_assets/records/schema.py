@@ -127,7 +127,8 @@ def derive_spec(
                 f"columns {other.column!r} and {feature.column!r} would both become the feature {feature.name!r}; "
                 "rename one of them under features.rename"
             )
-    return FeatureSpec(tuple(sorted(features, key=lambda feature: feature.name.encode())))
+    # 0xff, which no UTF-8 holds, puts a name behind those that it begins: so does protobuf's runtime for Python
+    return FeatureSpec(tuple(sorted(features, key=lambda feature: feature.name.encode() + b"\xff")))
 
 
 def _unique(columns: Iterable[tuple[str, pa.DataType]]) -> Iterator[tuple[str, pa.DataType]]:
@@ -206,6 +207,8 @@ def _shape(path: str, data_type: pa.DataType) -> tuple[int | None, ...]:
         return tuple(data_type.shape)
     if isinstance(data_type, pa.BaseExtensionType):
         return _shape(path, data_type.storage_type)
+    if pa.types.is_dictionary(data_type):
+        return _shape(path, data_type.value_type)
     if not is_list(data_type):
         return ()
     inner = _shape(path, data_type.value_type)

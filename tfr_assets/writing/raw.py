@@ -1,7 +1,7 @@
 """Raw data → inventory: the first step of every dataset."""
 
 from tfr_assets.sources import Inventory, remove_old_landings, take_inventory
-from tfr_assets.sources.inventory import Progress
+from tfr_assets.sources.taking import Progress
 from tfr_assets.writing.dataset import Dataset
 
 

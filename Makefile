@@ -1,0 +1,55 @@
+# Everything a person types more than once. `make help` lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export DAGSTER_HOME := $(CURDIR)
+
+.DEFAULT_GOAL := help
+.PHONY: help run ui test bench lint types check clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.samples ## materialize the bundled flights dataset, end to end
+	@$(BIN)/tfr run flights
+	@echo
+	@echo "  make ui      opens all of this in the Dagster UI, on the same instance and data"
+
+ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
+	@$(BIN)/dagster dev --workspace workspace.yaml --host 127.0.0.1 --port $${PORT:-3000}
+
+test: $(VENV)/.dev ## run all tests
+	@$(BIN)/python -m pytest -n auto
+
+bench: $(VENV)/.dev ## measure speed and memory, as ratios within one run
+	@$(BIN)/python -m tests.bench
+
+lint: $(VENV)/.dev ## ruff: style, mistakes, formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## mypy
+	@$(BIN)/mypy
+
+check: lint types test ## what CI runs
+
+clean: ## remove what was built and materialized: .venv, .dagster, data
+	rm -rf $(VENV) .dagster data .pytest_cache .hypothesis .ruff_cache .mypy_cache *.egg-info
+
+# One environment; the stamps say which extras are in it.
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "$(PYTHON) is $$($(PYTHON) -V 2>&1): Python 3.11, 3.12 or 3.13 is needed; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@echo "creating $(VENV) (a few minutes, once)"
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "$(PYTHON) cannot create environments; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
+	@touch $@
+
+$(VENV)/.samples: $(VENV)/.created pyproject.toml constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[samples]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.samples
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[samples,dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""What `make bench` measures: ratios within one run, since absolute figures hold for one machine only."""

@@ -1,0 +1,198 @@
+"""The command line, `tfr`: what the UI does, without a browser.
+
+Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfr_assets.errors import ConfigError, TfrError
+
+if TYPE_CHECKING:
+    from tfr_assets.records.report import FileReport
+    from tfr_assets.writing.dataset import Dataset
+
+_SHOWN_FAULTS = 20
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="tfr-assets")
+def cli() -> None:
+    """Turn raw data into verified TFRecord shards, and look after them.
+
+    \b
+    tfr run flights                       raw, shards, checks, merged, readers
+    tfr verify data/flights/shards        every CRC of every record, strictly
+    tfr inspect some.tfrecord             what is in there?
+
+    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage.
+    """
+
+
+@cli.command("list")
+@as_json
+def list_datasets(as_json: bool) -> None:
+    """List the datasets and what there is of them."""
+    from tfr_assets.components.load import load_datasets
+    from tfr_assets.cli.status import status_of
+
+    rows = [status_of(dataset) for dataset in load_datasets().values()]
+    if as_json:
+        _print_json([asdict(row) for row in rows])
+        return
+    from tfr_assets.cli.terminal import out, table
+
+    if not rows:
+        out.print("There is no dataset yet: dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH")
+        return
+    columns = ("dataset", "source", "rows", "shards", "merged", "folder")
+    lines = [
+        (
+            row.name,
+            row.source,
+            "–" if row.rows is None else f"{row.rows:,}",
+            f"{row.shards_written} of {row.shards}",
+            "yes" if row.merged else "–",
+            row.folder,
+        )
+        for row in rows
+    ]
+    out.print(table("", columns, lines, numbers=("rows",)))
+
+
+@cli.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--readers/--no-readers", default=True, help="Also measure the readers (imports TensorFlow).")
+@as_json
+def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
+    """Materialize datasets end to end: raw, shards, checks, merged, readers.
+
+    What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster instance that
+    `make ui` shows.
+    """
+    import logging
+
+    from tfr_assets.components.load import load_datasets
+    from tfr_assets.components.run import open_instance, run_dataset
+    from tfr_assets.cli.terminal import err, out, steps_bar
+
+    datasets = load_datasets()
+    chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)  # the bar, the table and the UI tell it
+    outcomes = []
+    with open_instance() as instance:
+        for dataset in chosen:
+            with steps_bar(dataset.name) as progress:
+                outcomes.append(run_dataset(dataset, instance, readers, progress))
+    if as_json:
+        _print_json([asdict(outcome) for outcome in outcomes])
+    else:
+        from tfr_assets.cli.summary import checks_text, made_table
+
+        for outcome in outcomes:
+            out.print(made_table(outcome))
+            out.print(checks_text(outcome))
+            for failure in outcome.failures:
+                err.print(f"[red]failed[/] {failure}", markup=True)
+    sys.exit(0 if all(outcome.ok for outcome in outcomes) else 1)
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(exists=True, path_type=Path))
+@as_json
+def verify(paths: Sequence[Path], as_json: bool) -> None:
+    """Verify TFRecord files: both CRCs of every record, read from the disk.
+
+    PATH is a file or a folder of files, written by this project or by anyone, of any compression. Files with a manifest are also held
+    against it: size, count, content, and that every record parses.
+    """
+    from tfr_assets.cli.verify import find_files, verify_files
+
+    files = find_files(paths)
+    if not files:
+        raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
+    reports = verify_files(files, quiet=as_json)
+    if as_json:
+        _print_json([{**asdict(report), "ok": report.ok} for report in reports])
+    else:
+        _show_reports(reports)
+    sys.exit(0 if all(report.ok for report in reports) else 1)
+
+
+def _show_reports(reports: "Sequence[FileReport]") -> None:
+    from tfr_assets.cli.terminal import below, common_folder, out, size, table
+
+    folder = common_folder([report.path for report in reports])
+    lines = [
+        (
+            "[green]ok[/]" if report.ok else "[red]BAD[/]",
+            f"{report.records:,}",
+            size(report.bytes),
+            report.compression,
+            below(report.path, folder),
+        )
+        for report in reports
+    ]
+    out.print(table(f"in {folder}", ("", "records", "size", "compression", "file"), lines, numbers=("records", "size")))
+    for report in reports:
+        faults = [*report.faults, *report.feature_faults]
+        for fault in faults[:_SHOWN_FAULTS]:
+            out.print(str(fault), markup=False, soft_wrap=True)
+        more = report.fault_count + report.feature_fault_count - min(len(faults), _SHOWN_FAULTS)
+        if more:
+            out.print(f"{report.path}: and {more:,} more faults; --json lists up to 1,000", markup=False, soft_wrap=True)
+    bad = sum(not report.ok for report in reports)
+    records, total = sum(r.records for r in reports), sum(r.bytes for r in reports)
+    verdict = f"[red]{bad} of {len(reports)} files are bad[/]" if bad else f"[green]all {len(reports)} files are whole[/]"
+    out.print(f"{verdict}: {records:,} intact records, {size(total)}")
+
+
+@cli.command()
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show.")
+@as_json
+def inspect(path: Path, first: int, as_json: bool) -> None:
+    """Show what is in a TFRecord file or folder: schema, counts, sizes, first records."""
+    from tfr_assets.cli.look import as_document, show
+    from tfr_assets.records.inspect import inspect_file
+    from tfr_assets.cli.verify import find_files
+
+    files = find_files([path])
+    if not files:
+        raise click.UsageError(f"no TFRecord file in {path}")
+    found = [inspect_file(file, first if number == 0 else 0) for number, file in enumerate(files)]
+    if as_json:
+        _print_json([as_document(inspection) for inspection in found])
+    else:
+        show(found)
+    sys.exit(1 if any(inspection.fault_count for inspection in found) else 0)
+
+
+def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":
+    import difflib
+
+    if name in datasets:
+        return datasets[name]
+    close = difflib.get_close_matches(name, datasets, n=1)
+    known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(datasets) or 'none yet'}"
+    raise click.UsageError(f"there is no dataset {name!r}; {known}")
+
+
+def _print_json(document: Any) -> None:
+    click.echo(json.dumps(document, indent=1, ensure_ascii=False, default=str))
+
+
+def main() -> None:
+    """Runs the command line; the entry point of `tfr`."""
+    try:
+        cli()
+    except TfrError as error:
+        click.echo(f"tfr: {error}", err=True)
+        sys.exit(2 if isinstance(error, ConfigError) else 1)

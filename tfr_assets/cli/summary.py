@@ -1,0 +1,39 @@
+"""What `tfr run` says in the end: what was made, where, how many, how long, and every check."""
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from tfr_assets.cli.terminal import size, table
+
+if TYPE_CHECKING:
+    from tfr_assets.components.run import Made, Outcome
+
+
+def made_table(outcome: "Outcome") -> Table:
+    """Returns a line for each asset that was materialized."""
+    columns = ("asset", "files", "records", "size", "seconds", "records/s", "where")
+    rows = [
+        (made.asset, _files(made), f"{made.records:,}", size(made.bytes), f"{made.seconds:.1f}", _speed(made), made.path)
+        for made in outcome.made
+    ]
+    return table(f"\n{outcome.dataset}", columns, rows, numbers=columns[1:-1])
+
+
+def checks_text(outcome: "Outcome") -> str:
+    """Returns a line for each asset's checks, such as `shards  crc 16 of 16 · …`."""
+    by_asset: dict[str, list[str]] = {}
+    for name, evaluations in outcome.checks.items():
+        asset, check = name.split("/")
+        passed = sum(evaluations.values())
+        style = "green" if passed == len(evaluations) else "red"
+        by_asset.setdefault(asset, []).append(f"[{style}]{check} {passed} of {len(evaluations)}[/]")
+    return "\n".join(f"checks of {asset}: {' · '.join(texts)}" for asset, texts in by_asset.items())
+
+
+def _files(made: "Made") -> str:
+    return f"{made.partitions}" + (f" ({made.skipped} there already)" if made.skipped else "")
+
+
+def _speed(made: "Made") -> str:
+    return "" if made.records_per_second is None else f"{made.records_per_second:,.0f}"

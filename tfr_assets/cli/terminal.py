@@ -1,0 +1,62 @@
+"""What people see in a terminal: tables on standard output, progress on standard error."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+_WIDE = 200  # columns where nobody looks: what goes into a file or a pipe shall not be folded
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+err = Console(stderr=True, highlight=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> Table:
+    """Returns a table; the columns named in `numbers` are aligned to the right."""
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False, box=None)
+    for column in columns:
+        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+@contextmanager
+def steps_bar(label: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Shows a bar of steps; yields a function that is told what is being done, steps done, and steps in all."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.fields[doing]}"))
+    with Progress(*columns, console=err) as bar:
+        task = bar.add_task(label, total=None, doing="starting")
+        yield lambda doing, done, total: bar.update(task, completed=done, total=total, doing=doing)
+
+
+@contextmanager
+def bytes_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Shows a bar of bytes; yields a function that is told of bytes just done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda more: bar.advance(task, more)
+
+
+def size(number: float) -> str:
+    """Returns a number of bytes as people read it, such as `12.3 MB`."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= scale:
+            return f"{number / scale:,.1f} {unit}"
+    return f"{number:.0f} bytes"
+
+
+def common_folder(paths: Sequence[str]) -> Path:
+    """Returns the deepest folder that holds all the files, so that a table need not repeat it."""
+    return Path(os.path.commonpath([str(Path(path).absolute().parent) for path in paths]))
+
+
+def below(path: str, folder: Path) -> str:
+    """Returns a path as seen from a folder that holds it."""
+    return str(Path(path).absolute().relative_to(folder))
