@@ -3,7 +3,7 @@
     data/                                       $TFR_DATA, or `data` beside the project
     └── flights/
         ├── raw/inventory.json                  what raw data was there
-        │   └── landed-….parquet                only where the source cannot be read by row range
+        │   └── landed-…/part-….parquet         only where the source cannot be read by row range
         ├── shards/
         │   ├── flights-train.tfrecord-00000-of-00016
         │   ├── …                               nothing else matches `flights-train.tfrecord-*`
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 
 def data_root() -> Path:
     """Returns the folder of all datasets: `$TFR_DATA`, else `data` in the project, else in the working directory."""
-    if value := os.environ.get(DATA_VARIABLE):
+    if value := os.environ.get(DATA_VARIABLE):  # set but empty counts as unset
         return Path(value).expanduser().absolute()
     project = Path(__file__).parent.parent
     home = project if (project / "pyproject.toml").is_file() else Path.cwd()

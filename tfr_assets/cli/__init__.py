@@ -77,17 +77,14 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
     What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster instance that
     `make ui` shows.
     """
-    import logging
-
     from tfr_assets.components.load import load_datasets
-    from tfr_assets.components.run import open_instance, run_dataset
-    from tfr_assets.cli.terminal import err, out, steps_bar
+    from tfr_assets.cli.execute import open_instance, run_dataset
+    from tfr_assets.cli.terminal import err, out, stderr_to, steps_bar
 
     datasets = load_datasets()
     chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
-    logging.getLogger("dagster").setLevel(logging.CRITICAL)  # the bar, the table and the UI tell it
     outcomes = []
-    with open_instance() as instance:
+    with open_instance() as instance, stderr_to(Path(".dagster") / "tfr-run.log"):
         for dataset in chosen:
             with steps_bar(dataset.name) as progress:
                 outcomes.append(run_dataset(dataset, instance, readers, progress))
@@ -192,7 +189,7 @@ def _print_json(document: Any) -> None:
 def main() -> None:
     """Runs the command line; the entry point of `tfr`."""
     try:
-        cli()
+        cli(prog_name="tfr")
     except TfrError as error:
         click.echo(f"tfr: {error}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)

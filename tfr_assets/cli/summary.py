@@ -7,7 +7,7 @@ from rich.table import Table
 from tfr_assets.cli.terminal import size, table
 
 if TYPE_CHECKING:
-    from tfr_assets.components.run import Made, Outcome
+    from tfr_assets.cli.execute import Made, Outcome
 
 
 def made_table(outcome: "Outcome") -> Table:

@@ -27,6 +27,28 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], num
 
 
 @contextmanager
+def stderr_to(log: Path) -> Iterator[None]:
+    """Sends what this process and its children write to standard error into a file; `err` still reaches the terminal.
+
+    Dagster, its steps and TensorFlow's native code all write there, and would tear the progress bar apart.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    before = err.file
+    with log.open("ab") as target, os.fdopen(os.dup(terminal), "w") as screen:
+        os.dup2(target.fileno(), 2)
+        err.file = screen
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            os.close(terminal)
+            err.file = before
+
+
+@contextmanager
 def steps_bar(label: str) -> Iterator[Callable[[str, int, int], None]]:
     """Shows a bar of steps; yields a function that is told what is being done, steps done, and steps in all."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.fields[doing]}"))

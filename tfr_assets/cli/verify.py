@@ -4,12 +4,14 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import FileReport, examine
+from tfr_assets.records.scan import Fault, FaultKind
 
 _NAME_PARTS = (".tfrecord", ".tfr")
 _OURS = {"index", "manifest"}
@@ -48,12 +50,16 @@ def verify_files(files: Sequence[Path], quiet: bool = False) -> list[FileReport]
         files: The files.
         quiet: Show no progress.
     """
-    manifests = [Manifest.load(file) if manifest_path(file).is_file() else None for file in files]
+    manifests = [Manifest.load(file) for file in files]
     total = sum(file.stat().st_size for file in files if file.is_file())
     with nullcontext(None) if quiet else bytes_bar("verifying", total) as progress:
 
         def one(file: Path, manifest: Manifest | None) -> FileReport:
-            return examine(file, manifest, manifest.features if manifest else None, progress)
+            report = examine(file, manifest, manifest.features if manifest else None, progress)
+            if manifest or not manifest_path(file).exists():
+                return report
+            unreadable = Fault(str(manifest_path(file)), 0, 0, FaultKind.MANIFEST, "write the file again")
+            return replace(report, faults=(*report.faults, unreadable), fault_count=report.fault_count + 1)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(one, files, manifests))

@@ -188,7 +188,7 @@ class Column:
         if pa.types.is_boolean(data_type):
             line[e.VALUES], line[e.VALUE_BIT] = buffers[1].address, values.offset
             return
-        if pa.types.is_uint64(data_type) and (largest := pc.max(values).as_py()) is not None and largest > _INT64_MAX:
+        if pa.types.is_uint64(data_type) and (largest := pc.max(_flat(array)).as_py()) is not None and largest > _INT64_MAX:
             raise SchemaError(
                 f"column {self.feature.column!r} of type uint64 holds {largest}, at or after row {first_row}, which is beyond "
                 "int64, the only integer of a tf.Example. Cast the column to string or float64, or drop it"
@@ -217,6 +217,13 @@ def _holds_null(array: pa.Array) -> bool:
         if array.null_count:
             return True
     return False
+
+
+def _flat(array: pa.Array) -> pa.Array:
+    """Returns the values of all rows, without those that lie under null lists or outside of a slice."""
+    while is_list(array.type):
+        array = array.flatten()
+    return array
 
 
 def _varint(value: int) -> bytes:

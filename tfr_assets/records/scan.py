@@ -46,6 +46,7 @@ class FaultKind(StrEnum):
     SIZE = "wrong number of bytes"
     COUNT = "wrong number of records"
     CONTENT = "other records than written"
+    MANIFEST = "manifest cannot be read"
     FEATURES = "record does not fit the feature spec"
 
 

@@ -147,7 +147,9 @@ def _is_under(path: str, names: set[str]) -> bool:
 
 
 def _check_columns(option: str, chosen: Iterable[str], schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> None:
-    known = set(columns) | (set(schema.names) if option == "drop" else set())
+    known = set(columns)
+    if option == "drop":  # structs, too
+        known |= set(schema.names) | {path[:at] for path in columns for at, char in enumerate(path) if char == "/"}
     for column in chosen:
         if column not in known:
             close = difflib.get_close_matches(column, known, n=1)
@@ -167,7 +169,7 @@ def _feature(path: str, data_type: pa.DataType, optional: bool, options: Feature
         _check_fill(path, kind, fill)
     name = options.rename.get(path, path)
     if not name:
-        raise ConfigError(f"features.rename: the new name of column {path!r} is empty")
+        raise ConfigError(f"features.rename: column {path!r} would become a feature without a name; give it one here")
     return Feature(name, kind, shape, path, str(arrow_type), optional, fill)
 
 
@@ -226,7 +228,7 @@ def _fixed_shape(path: str, data_type: pa.DataType, shape: tuple[int | None, ...
     if not wanted or any(size < 1 for size in wanted):
         raise ConfigError(f"features.shape: {list(wanted)} of column {path!r} must be positive sizes, such as [28, 28]")
     inner = math.prod(size for size in shape if size is not None)
-    if (None in shape and math.prod(wanted) % inner) or (None not in shape and math.prod(wanted) != inner):
+    if (None in shape and (inner == 0 or math.prod(wanted) % inner)) or (None not in shape and math.prod(wanted) != inner):
         raise ConfigError(
             f"features.shape: {list(wanted)} of column {path!r} has {math.prod(wanted)} values, but its type {data_type} "
             f"holds {inner}"

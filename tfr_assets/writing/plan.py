@@ -4,7 +4,7 @@
               └ rows, shards    → shards, balanced to within one record
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,14 +62,14 @@ def load_inventory(dataset: Dataset) -> Inventory:
         StaleError: There is none, or it was taken of another source than the dataset now names.
     """
     inventory = Inventory.load(dataset.layout.inventory)
-    if asdict(inventory.source) != asdict(dataset.source):
-        old, new = asdict(inventory.source), asdict(dataset.source)
+    old, new = ({**asdict(source), "storage_options": {}} for source in (inventory.source, dataset.source))
+    if old != new:
         changed = ", ".join(f"{name} (was {old[name]!r}, is {new[name]!r})" for name in new if old[name] != new[name])
         raise StaleError(
             f"dataset {dataset.name!r}: the source settings changed since raw was materialized: {changed}. "
             "Materialize raw again"
         )
-    return inventory
+    return replace(inventory, source=dataset.source)  # with the storage options, which are not saved
 
 
 def plan_shards(dataset: Dataset) -> ShardingPlan:

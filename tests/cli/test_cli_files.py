@@ -1,0 +1,166 @@
+"""`tfr verify` and `tfr inspect`, on real files, as a person at a terminal calls them."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tfr_assets.layout import manifest_path
+from tfr_assets.records.crc32c import masked_crc32c
+from tfr_assets.records.example import ExampleEncoder
+from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.writer import write_file
+
+RECORDS = 100
+
+
+def tfr(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "tfr_assets.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def frame(payload: bytes) -> bytes:
+    length = len(payload).to_bytes(8, "little")
+    crcs = [masked_crc32c(part).to_bytes(4, "little") for part in (length, payload)]
+    return length + crcs[0] + payload + crcs[1]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    table = pa.table({"number": range(RECORDS), "name": [f"row {i}" for i in range(RECORDS)], "maybe": [1.5, None] * 50})
+    spec = derive_spec(table.schema, {"number": 0, "name": 0})
+    path = tmp_path / "shards" / "some-train.tfrecord-00000-of-00001"
+    frames = (some for batch in table.to_batches() for some in ExampleEncoder(spec).encode(batch))
+    write_file(path, frames, features=spec)
+    return path
+
+
+def test_a_whole_file_is_verified(file: Path) -> None:
+    done = tfr("verify", file)
+    assert done.returncode == 0
+    assert "all 1 files are whole: 100 intact records" in done.stdout
+
+
+def test_a_flipped_bit_is_named_with_file_record_offset_and_kind(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    size = int.from_bytes(content[:8], "little") + 16
+    content[size + 20] ^= 1
+    file.write_bytes(content)
+    done = tfr("verify", file)
+    assert done.returncode == 1
+    assert f"{file}: record 1 at byte {size + 12}: data CRC is wrong" in done.stdout
+    assert "1 of 1 files are bad" in done.stdout
+
+
+def test_json_carries_the_same_facts(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+    done = tfr("verify", file, "--json")
+    (report,) = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert report["ok"] is False
+    assert report["records"] == RECORDS - 1
+    kinds = {fault["kind"] for fault in report["faults"]}
+    assert {"truncated record", "wrong number of bytes", "wrong number of records"} <= kinds
+
+
+def test_a_folder_means_all_its_files_and_those_that_are_missing(file: Path) -> None:
+    (file.parent / "foreign.tfrecord.gz").write_bytes(gzip.compress(frame(b"abc")))
+    assert tfr("verify", file.parent).returncode == 0
+    file.unlink()
+    done = tfr("verify", file.parent)
+    assert done.returncode == 1
+    assert f"{file}: record 0 at byte 0: file is missing" in done.stdout
+
+
+def test_files_of_anyone_are_verified_without_a_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "anything"
+    path.write_bytes(frame(b"") + frame(b"no example"))
+    done = tfr("verify", path)
+    assert done.returncode == 0
+    assert "2 intact records" in done.stdout
+
+
+def test_what_is_no_tfrecord_is_bad(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n" * 10)
+    done = tfr("verify", path)
+    assert done.returncode == 1
+    assert "record 0 at byte 0: length CRC is wrong" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["verify"], ["verify", "nowhere"], ["inspect"], ["inspect", "nowhere"], ["fly"]])
+def test_wrong_usage_exits_with_2_and_a_hint(arguments: list[str]) -> None:
+    done = tfr(*arguments)
+    assert done.returncode == 2
+    assert "Usage: tfr" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_empty_folder_is_wrong_usage(tmp_path: Path) -> None:
+    for command in ("verify", "inspect"):
+        done = tfr(command, tmp_path)
+        assert done.returncode == 2
+        assert f"no TFRecord file in {tmp_path}" in done.stderr
+
+
+def test_inspect_shows_schema_counts_sizes_and_first_records(file: Path) -> None:
+    done = tfr("inspect", file, "--records", 2)
+    assert done.returncode == 0
+    for text in ("100", "number", "int64", "50.0% of records", "row 0", "record 1", "row 1"):
+        assert text in done.stdout
+    assert "record 2" not in done.stdout
+
+
+def test_inspect_as_json(file: Path) -> None:
+    (found,) = json.loads(tfr("inspect", file, "--json", "-n", 1).stdout)
+    assert found["records"] == RECORDS
+    assert found["bytes"] == file.stat().st_size
+    assert found["features"]["maybe"] == {"kinds": {"float32": 50}, "present": 50, "values": [1, 1]}
+    assert found["first"] == [{"number": [0], "name": ["row 0"], "maybe": [1.5]}]
+
+
+def test_inspect_shows_records_that_are_no_examples(tmp_path: Path) -> None:
+    path = tmp_path / "plain.tfrecord"
+    path.write_bytes(frame(b"hello") + frame(b"\xff\xfe"))
+    done = tfr("inspect", path)
+    assert done.returncode == 0
+    assert "2 of 2 sampled records are no tf.Example" in done.stdout
+    assert "hello" in done.stdout
+    assert "0xfffe" in done.stdout
+
+
+def test_inspect_of_a_damaged_file_shows_the_rest_and_exits_with_1(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[20] ^= 1
+    file.write_bytes(content)
+    done = tfr("inspect", file)
+    assert done.returncode == 1
+    assert "99" in done.stdout
+    assert "record 0 at byte 12: data CRC is wrong" in done.stdout
+
+
+def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
+    path = tmp_path / "empty.tfrecord"
+    path.touch()
+    assert tfr("verify", path).returncode == 0
+    (found,) = json.loads(tfr("inspect", path, "--json").stdout)
+    assert (found["records"], found["first"], found["features"]) == (0, [], {})
+
+
+def test_an_unreadable_manifest_is_a_fault(file: Path) -> None:
+    manifest_path(file).write_text("{")
+    done = tfr("verify", file)
+    assert done.returncode == 1
+    assert "manifest" in done.stdout
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["verify"], ["inspect"], ["list"]])
+def test_help_helps(command: list[str]) -> None:
+    done = tfr(*command, "--help")
+    assert done.returncode == 0
+    assert "Usage: tfr" in done.stdout
+    assert "--help" in done.stdout

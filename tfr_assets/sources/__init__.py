@@ -1,0 +1,19 @@
+"""Raw data → Arrow record batches: what is there (`take_inventory`), and its rows by number (`read_rows`)."""
+
+from tfr_assets.sources.inventory import Inventory
+from tfr_assets.sources.landing import SourceFile
+from tfr_assets.sources.rowrange import preview, read_rows
+from tfr_assets.sources.source import FORMATS, TYPE_NAMES, Source
+from tfr_assets.sources.taking import remove_old_landings, take_inventory
+
+__all__ = [
+    "FORMATS",
+    "TYPE_NAMES",
+    "Inventory",
+    "Source",
+    "SourceFile",
+    "preview",
+    "read_rows",
+    "remove_old_landings",
+    "take_inventory",
+]

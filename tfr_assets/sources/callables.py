@@ -1,0 +1,239 @@
+"""A user's own Python function as a source: whatever it gives becomes Arrow record batches of one schema."""
+
+import importlib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from tfr_assets.errors import ConfigError, SourceError, TfrError
+from tfr_assets.sources.schema import check_same, conform, empty_batch, plain_schema
+
+_INFER_ROWS = 10_000
+_INFER_BYTES = 16 << 20
+_CHUNK_ROWS = 1_024
+_ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one a row)"
+
+
+def callable_batches(name: str) -> Iterator[pa.RecordBatch]:
+    """Calls `package.module:attribute` and yields its rows, in batches of one schema.
+
+    Dicts may lack keys (null). Their schema is inferred from the first 10,000 rows or 16 MB, and holds from then on.
+    NaN in a pandas column of floats becomes null; in dicts and Arrow data it stays what it is.
+
+    Raises:
+        ConfigError: There is no such module or attribute.
+        SourceError: The function raised, or gave something that is no table.
+    """
+    value = _call(name, _find(name))
+    first: tuple[pa.Schema, str] | None = None
+    for index, table in enumerate(_tables(name, value)):
+        where = f"{name}: batch {index}"
+        schema = plain_schema(table.schema, where)
+        if first is None:
+            first = (schema, f"{name}: batch 0")
+            yield empty_batch(schema, where)
+        # A part of a column without any value has no type of its own.
+        typed = [first[0].field(f.name) if pa.types.is_null(f.type) and f.name in first[0].names else f for f in schema]
+        check_same(pa.schema(typed), where, *first)
+        for batch in table.to_batches():
+            yield conform(batch, first[0])
+    if first is None:
+        raise SourceError(f"{name}: gave no rows, and nothing that tells its columns. Give at least an empty table.")
+
+
+def _find(name: str) -> Any:
+    module_name, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise SourceError(
+                f"{name}: module {module_name!r} needs {error.name!r}, which is not installed."
+            ) from error
+        raise ConfigError(
+            f"source.callable: {name!r}: there is no module {error.name!r}. "
+            "Check its spelling, and that it is installed or its folder is on PYTHONPATH."
+        ) from error
+    except Exception as error:
+        raise SourceError(f"{name}: importing {module_name!r} raised {type(error).__name__}: {error}") from error
+    for attribute in path.split("."):
+        if not hasattr(found, attribute):
+            there = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
+            has = f" It has: {', '.join(there[:10])}." if isinstance(found, ModuleType) and there else ""
+            raise ConfigError(f"source.callable: {name!r}: {module_name!r} has no attribute {attribute!r}.{has}")
+        found = getattr(found, attribute)
+    return found
+
+
+def _call(name: str, found: Any) -> Any:
+    if not callable(found):
+        return found
+    required = _required_arguments(found)
+    if required:
+        raise SourceError(f"{name}: is called without arguments, but needs {', '.join(required)}. Give them defaults.")
+    return _guarded(name, found)
+
+
+def _required_arguments(function: Any) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return []
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def _guarded(name: str, step: Any) -> Any:
+    """Runs a step of the user's code; what it raises becomes a SourceError with the original as its cause."""
+    try:
+        return step()
+    except (TfrError, MemoryError):
+        raise
+    except Exception as error:
+        raise SourceError(f"{name}: raised {type(error).__name__}: {error}") from error
+
+
+def _items(name: str, values: Iterable[Any]) -> Iterator[Any]:
+    iterator = _guarded(name, lambda: iter(values))
+    end = object()
+    while (item := _guarded(name, lambda: next(iterator, end))) is not end:
+        yield item
+
+
+def _tables(name: str, value: Any) -> Iterator[pa.Table]:
+    """Yields everything that a callable gave as tables."""
+    if (tables := _as_tables(name, value)) is not None:
+        yield from tables
+        return
+    if isinstance(value, Mapping):
+        raise SourceError(
+            f"{name}: gave one dict. Yield dicts, one a row; a dict of columns: return pa.table(…) of it."
+        )
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise SourceError(f"{name}: gave {_kind(value)}. It must return or yield {_ACCEPTED}.")
+    rows = _Rows(name)
+    for index, item in enumerate(_items(name, value)):
+        if isinstance(item, Mapping):
+            yield from rows.add(item)
+        elif isinstance(item, list | tuple) and all(isinstance(row, Mapping) for row in item):
+            yield from chain.from_iterable(rows.add(row) for row in item)
+        elif (tables := _as_tables(name, item)) is not None:
+            yield from rows.flush()
+            yield from tables
+        else:
+            raise SourceError(f"{name}: item {index} is {_kind(item)}. It must return or yield {_ACCEPTED}.")
+    yield from rows.flush()
+
+
+def _as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
+    """Returns a table-like value as tables, or None if it is nothing of that kind."""
+    if isinstance(value, pa.Table):
+        return iter([value])
+    if isinstance(value, pa.RecordBatch):
+        return iter([pa.Table.from_batches([value])])
+    if type(value).__module__.split(".")[0] == "pandas":
+        import pandas as pd
+
+        if isinstance(value, pd.DataFrame):
+            try:
+                return iter([pa.Table.from_pandas(value, preserve_index=False)])
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                told = "; ".join(map(str, error.args))
+                raise SourceError(f"{name}: gave a DataFrame that cannot become Arrow: {told}.") from error
+        return None
+    if isinstance(value, pa.RecordBatchReader):
+        return _read(name, value)
+    if hasattr(value, "__arrow_c_stream__"):  # polars, DuckDB and others
+        return _read(name, _guarded(name, lambda: pa.RecordBatchReader.from_stream(value)))
+    return None
+
+
+def _read(name: str, reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    yield reader.schema.empty_table()
+    yield from (pa.Table.from_batches([batch]) for batch in _items(name, reader))
+
+
+class _Rows:
+    """Gathers dicts to tables."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._schema: pa.Schema | None = None
+        self._rows: list[Mapping[str, Any]] = []
+        self._size = 0
+        self._start = 0
+
+    def add(self, row: Mapping[str, Any]) -> Iterator[pa.Table]:
+        self._rows.append(row)
+        self._size += sum(_size(value) for value in row.values())
+        most = _INFER_ROWS if self._schema is None else _CHUNK_ROWS
+        if len(self._rows) >= most or self._size >= _INFER_BYTES:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[pa.Table]:
+        rows, start = self._rows, self._start
+        self._rows, self._size, self._start = [], 0, start + len(rows)
+        if not rows:
+            return
+        if self._schema is None:
+            names = list(dict.fromkeys(key for row in rows for key in row))
+            for key in names:
+                if not isinstance(key, str):
+                    raise SourceError(f"{self._name}: key {key!r} is {_kind(key)}. Keys of a row must be texts.")
+            columns = {key: self._column(key, rows, start, None) for key in names}
+            table = pa.table(columns)
+            self._schema = table.schema
+            yield table
+            return
+        for at, row in enumerate(rows):
+            for key in row:
+                if key not in self._schema.names:
+                    raise SourceError(
+                        f"{self._name}: row {start + at} has a key {key!r}, which no row before {start} had. "
+                        "Give it to the first row too, None being allowed."
+                    )
+        arrays = [self._column(field.name, rows, start, field.type) for field in self._schema]
+        yield pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def _column(self, key: str, rows: Sequence[Mapping[str, Any]], start: int, type_: pa.DataType | None) -> pa.Array:
+        values = [row.get(key) for row in rows]
+        try:
+            return pa.array(values, type_)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            low, high = 0, len(values)  # the shortest beginning that fails ends with the culprit
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if _converts(values[:middle], type_) else (low, middle)
+            value = values[high - 1]
+            known = f", but the rows before {start} made the column {type_}" if type_ is not None else ""
+            remedy = "All values of a column must be of one type."
+            if type_ is not None and pa.types.is_null(type_):
+                known = f", but no row before {start} had a value that tells the type"
+                remedy = "Yield Arrow tables, which have a schema."
+            elif getattr(value, "ndim", 1) > 1:
+                remedy = "Flatten arrays of several dimensions, such as by `.ravel()`."
+            raise SourceError(
+                f"{self._name}: row {start + high - 1}, column {key!r}: {repr(value).split(chr(10))[0]:.60} is "
+                f"{_kind(value)}{known}. {remedy} ({error})"
+            ) from error
+
+
+def _converts(values: list[Any], type_: pa.DataType | None) -> bool:
+    try:
+        pa.array(values, type_)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    return int(getattr(value, "nbytes", 0)) or (8 * len(value) if isinstance(value, list | tuple) else 8)
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -1,0 +1,283 @@
+"""Landing: rows that cannot be read by range where they are, written once as Parquet.
+
+A landing is a folder `landed-FINGERPRINT` with files `part-00000.parquet`, … and `landing.json`, which tells their
+hashes. It is written under a temporary name and renamed when all of it is on disk, and it is never changed after that,
+so a running reader of an older landing is not disturbed.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tfr_assets.errors import SourceError, TfrError, WriteError
+from tfr_assets.records.files import sync_folder
+from tfr_assets.sources.columnar import BATCH_BYTES
+from tfr_assets.sources.files import RawFile
+
+_GROUP_ROWS = 16_384
+_PART_GROUPS = 512  # bounds the footer that each reader of a part has to parse
+_TEMPORARY = ".landing-"
+_ABANDONED_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file as it was when the inventory was taken.
+
+    Attributes:
+        path: Absolute path or URL.
+        format: How it is read.
+        rows: Number of rows.
+        bytes: Size of the file.
+        fingerprint: SHA-256 of its content.
+        signature: What shows a change without reading it: size, times, inode or entity tag.
+        groups: Rows of each row group or record batch, where rows can be read from it by range; otherwise empty.
+    """
+
+    path: str
+    format: str
+    rows: int
+    bytes: int
+    fingerprint: str
+    signature: str
+    groups: tuple[int, ...] = ()
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "SourceFile":
+        """Returns the file that `dataclasses.asdict` gave."""
+        return cls(**{**values, "groups": tuple(values["groups"])})
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What lies in a landing.
+
+    Attributes:
+        parts: The Parquet files, in the order of their rows.
+        raw_rows: Rows that each raw file gave; empty for a callable.
+    """
+
+    parts: tuple[SourceFile, ...]
+    raw_rows: tuple[int, ...]
+
+
+def folder_of(landing: Path, fingerprint: str) -> Path:
+    """Returns the folder for what was made of data with this fingerprint."""
+    return landing / f"landed-{fingerprint[:24]}"
+
+
+def find_landed(landing: Path, fingerprint: str) -> Landed | None:
+    """Returns what was landed earlier for this fingerprint, or None if it is not there or not whole."""
+    folder = folder_of(landing, fingerprint)
+    try:
+        record = json.loads((folder / "landing.json").read_text())
+        parts = [SourceFile.from_json(part) for part in record["parts"]]
+        current = []
+        for part in parts:
+            file = RawFile(str(folder / Path(part.path).name), "parquet")
+            if file.content_hash() != part.fingerprint:
+                return None
+            current.append(replace(part, path=file.path, signature=file.info()[1]))
+        return Landed(tuple(current), tuple(record["raw_rows"]))
+    except (OSError, ValueError, KeyError, SourceError):
+        return None
+
+
+def _temporary(landing: Path) -> Path:
+    return landing / f"{_TEMPORARY}{uuid4().hex}"
+
+
+@contextmanager
+def temporary_folder(landing: Path) -> Iterator[Path]:
+    """Makes a folder beside the landings, and removes it whatever happens."""
+    try:
+        landing.mkdir(parents=True, exist_ok=True)
+        folder = _temporary(landing)
+        folder.mkdir()
+    except OSError as error:
+        raise WriteError(f"{landing}: cannot write there: {error.strerror}.") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_parts(
+    batches: Iterator[pa.RecordBatch], folder: Path, where: str, progress: Callable[[int], None] = lambda rows: None
+) -> tuple[SourceFile, ...]:
+    """Writes rows as Parquet files with row groups of at most 16,384 rows and about 16 MB.
+
+    Args:
+        batches: At least one, all of one schema; they may be empty.
+        folder: Where the files shall lie.
+        where: What the rows are from, for messages.
+        progress: Told the rows of each row group.
+
+    Raises:
+        WriteError: The disk is full, or refuses for another reason.
+        SourceError: A column is of a type that Parquet cannot hold.
+    """
+    groups = _groups(batches)
+    parts: list[SourceFile] = []
+    pending = next(groups, None)
+    assert pending is not None, "a source has a schema, if only of an empty batch"
+    while pending is not None:
+        path = folder / f"part-{len(parts):05d}.parquet"
+        counts: list[int] = []
+        with _writing(path), path.open("xb") as raw:
+            sink = _HashingFile(raw)
+            with _checked_writer(sink, pending.schema, where) as writer:
+                while pending is not None and len(counts) < _PART_GROUPS:
+                    writer.write_table(pending, row_group_size=max(1, pending.num_rows))
+                    progress(pending.num_rows)
+                    counts.append(pending.num_rows)
+                    pending = next(groups, None)
+            raw.flush()
+            os.fsync(raw.fileno())
+            parts.append(
+                SourceFile(str(path), "parquet", sum(counts), raw.tell(), sink.hash.hexdigest(), "", tuple(counts))
+            )
+    return tuple(parts)
+
+
+def finish(temporary: Path, landing: Path, fingerprint: str, landed: Landed) -> Landed:
+    """Gives a written landing its final name, or takes the whole one that is already there."""
+    final = folder_of(landing, fingerprint)
+    with _writing(final):
+        with (temporary / "landing.json").open("x") as file:
+            json.dump(asdict(landed), file)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(temporary)
+        try:
+            temporary.rename(final)
+        except OSError:
+            if not final.exists():
+                raise
+            if existing := find_landed(landing, fingerprint):
+                return existing
+            broken = final.rename(_temporary(landing))
+            temporary.rename(final)
+            shutil.rmtree(broken, ignore_errors=True)
+        sync_folder(landing)
+    parts = [replace(part, path=str(final / Path(part.path).name)) for part in landed.parts]
+    return replace(landed, parts=tuple(replace(p, signature=RawFile(p.path, "parquet").info()[1]) for p in parts))
+
+
+def remove_landings(landing: Path, keep: Sequence[SourceFile]) -> None:
+    """Removes all landings but the one that holds `keep`, and what killed processes left behind."""
+    if not landing.is_dir():
+        return
+    kept = {Path(part.path).parent for part in keep}
+    for folder in landing.iterdir():
+        is_old = folder.name.startswith("landed-") and folder.absolute() not in kept
+        is_left = folder.name.startswith(_TEMPORARY) and time.time() - _last_change(folder) > _ABANDONED_SECONDS
+        if folder.is_dir() and (is_old or is_left):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_change(folder: Path) -> float:
+    times = [folder.stat().st_mtime]
+    for path in folder.rglob("*"):
+        try:
+            times.append(path.stat().st_mtime)
+        except FileNotFoundError:  # its process lives after all
+            times.append(time.time())
+    return max(times)
+
+
+def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Cuts rows into row groups; the first batch is the first row group's schema even if it has no rows."""
+    pending: list[pa.RecordBatch] = []
+    rows = size = 0
+    yielded = False
+    schema: pa.Schema | None = None
+    for batch in batches:
+        schema = schema or batch.schema
+        while batch.num_rows:
+            per_row = max(1, batch.nbytes // batch.num_rows)
+            take = min(batch.num_rows, _GROUP_ROWS - rows, max(1, (BATCH_BYTES - size) // per_row))
+            pending.append(batch.slice(0, take))
+            rows, size = rows + take, size + take * per_row
+            batch = batch.slice(take)
+            if rows == _GROUP_ROWS or size + per_row > BATCH_BYTES:
+                yield _table(pending)
+                pending, rows, size, yielded = [], 0, 0, True
+    if schema is not None and (pending or not yielded):
+        yield _table(pending) if pending else schema.empty_table()
+
+
+def _table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+@contextmanager
+def _checked_writer(sink: "_HashingFile", schema: pa.Schema, where: str) -> Iterator[pq.ParquetWriter]:
+    try:
+        writer = pq.ParquetWriter(sink, schema, compression="zstd", compression_level=1)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise SourceError(f"{where}: {_unwritable(schema)}: {error}") from error
+    with writer:
+        yield writer
+
+
+def _unwritable(schema: pa.Schema) -> str:
+    for field in schema:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            return f"column {field.name!r} of type {field.type} cannot be stored as Parquet"
+    return f"columns {', '.join(schema.names)} cannot be stored as Parquet"
+
+
+class _HashingFile:
+    """A file for writing that hashes what goes through."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self.hash = hashlib.sha256()
+        self.closed = False
+        self._raw = raw
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        return self._raw.write(data)
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def flush(self) -> None:
+        self._raw.flush()
+
+    def close(self) -> None:
+        self.closed = True
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except TfrError:
+        raise
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written: {error}. Nothing was changed.") from error
+

@@ -1,0 +1,86 @@
+"""Rows by number, from wherever the inventory says that they are."""
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from tfr_assets.errors import ConfigError, SourceChanged, SourceError
+from tfr_assets.sources.columnar import read_file
+from tfr_assets.sources.files import RawFile, reading
+from tfr_assets.sources.inventory import Inventory
+from tfr_assets.sources.landing import SourceFile
+from tfr_assets.sources.schema import conform
+
+_rehashed: dict[tuple[str, str], str] = {}
+_rehashing = threading.Lock()
+
+
+def read_rows(
+    inventory: Inventory, start: int, stop: int, columns: Sequence[str] | None = None, batch_rows: int = 16_384
+) -> Iterator[pa.RecordBatch]:
+    """Yields exactly the rows [start, stop), in order, with the inventory's schema.
+
+    Before and after, each file is compared with the inventory. After the last batch, but not before, it is certain
+    that all of them were rows of the inventory.
+
+    Args:
+        inventory: What `take_inventory` gave.
+        start: First row, from 0.
+        stop: Row after the last one, at most `inventory.rows`.
+        columns: Names of top-level columns, in the order wished; None: all.
+        batch_rows: Most rows of a batch; fewer, where they are so large that the batch would exceed 16 MB.
+
+    Raises:
+        ConfigError: There are no such rows or columns.
+        SourceChanged: A file is not there any more, or its content is not what it was.
+        SourceError: A file cannot be read.
+    """
+    if not 0 <= start <= stop <= inventory.rows:
+        raise ConfigError(f"rows {start} to {stop}: the inventory of {inventory.source} has {inventory.rows} rows.")
+    if batch_rows < 1:
+        raise ConfigError(f"batch_rows: expected 1 or more, found {batch_rows}.")
+    names = inventory.schema.names if columns is None else list(columns)
+    if missing := [name for name in names if name not in inventory.schema.names]:
+        known = ", ".join(inventory.schema.names)
+        raise ConfigError(f"column {missing[0]!r}: {inventory.source} has no such column. It has: {known}.")
+    return _read(inventory, start, stop, pa.schema([inventory.schema.field(name) for name in names]), batch_rows)
+
+
+def preview(inventory: Inventory, rows: int = 10) -> pa.Table:
+    """Returns the first rows as a table."""
+    batches = read_rows(inventory, 0, min(rows, inventory.rows), batch_rows=max(rows, 1))
+    return pa.Table.from_batches(batches, inventory.schema)
+
+
+def _read(inventory: Inventory, start: int, stop: int, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    before = 0
+    for recorded in inventory.landed or inventory.files:
+        low, high = max(start - before, 0), min(stop - before, recorded.rows)
+        before += recorded.rows
+        if low >= high:
+            continue
+        file = RawFile(recorded.path, recorded.format, inventory.source.storage_options)
+        _check_unchanged(file, recorded)
+        names = schema.names if len(schema) < len(inventory.schema) else None
+        try:
+            for batch in read_file(file, recorded.groups, low, high, names, batch_rows):
+                yield conform(batch, schema)
+        except SourceError:
+            _check_unchanged(file, recorded)  # a change is the better explanation
+            raise
+        _check_unchanged(file, recorded)
+
+
+def _check_unchanged(file: RawFile, recorded: SourceFile) -> None:
+    """Raises SourceChanged if the file is not as recorded; one that was only touched or copied is as recorded."""
+    with reading(file.path):
+        _, signature = file.info()
+        if signature == recorded.signature:
+            return
+        with _rehashing:
+            key = (file.path, signature)
+            if key not in _rehashed:
+                _rehashed[key] = file.content_hash()
+    if _rehashed[key] != recorded.fingerprint:
+        raise SourceChanged(f"{file.path}: is not what it was when the inventory was taken. Materialize raw again.")

@@ -1,0 +1,176 @@
+"""Schemas as this room hands them on: without metadata and dictionaries, equal for all of a source's files."""
+
+import base64
+from collections import Counter
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tfr_assets.errors import SourceError
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """Returns the type without dictionaries and views, at any depth: what every kernel and Parquet can hold."""
+    if pa.types.is_string_view(type_):
+        return pa.string()
+    if pa.types.is_binary_view(type_):
+        return pa.binary()
+    if pa.types.is_dictionary(type_):
+        return plain_type(type_.value_type)
+    if pa.types.is_struct(type_):
+        return pa.struct([_plain_field(child) for child in type_])
+    if pa.types.is_list(type_) or pa.types.is_list_view(type_):
+        return pa.list_(_plain_field(type_.value_field))
+    if pa.types.is_large_list(type_) or pa.types.is_large_list_view(type_):
+        return pa.large_list(_plain_field(type_.value_field))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(_plain_field(type_.value_field), type_.list_size)
+    if pa.types.is_map(type_):
+        return pa.map_(plain_type(type_.key_type), plain_type(type_.item_type), type_.keys_sorted)
+    return type_
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, plain_type(field.type))
+
+
+def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
+    """Returns the schema without metadata, dictionaries, views and "not null" marks.
+
+    Args:
+        schema: What a file or table says of itself.
+        where: What it says so of, for messages.
+
+    Raises:
+        SourceError: It has no columns, or names that are empty or not unique.
+    """
+    if not schema.names:
+        raise SourceError(f"{where}: has no columns.")
+    for name, count in Counter(schema.names).items():
+        if not name.strip():
+            at = schema.names.index(name) + 1
+            raise SourceError(f"{where}: column {at} of {len(schema.names)} has no name. Name every column.")
+        if count > 1:
+            raise SourceError(f"{where}: {count} columns are named {name!r}. Give each column a name of its own.")
+    return pa.schema([_plain_field(field) for field in schema])
+
+
+def empty_batch(schema: pa.Schema, where: str) -> pa.RecordBatch:
+    """Returns no rows of a schema: what tells it to those who get batches.
+
+    Raises:
+        SourceError: A column is of a type that Arrow itself hardly supports.
+    """
+    for field in schema:
+        try:
+            pa.array([], field.type)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise SourceError(f"{where}: column {field.name!r} of type {field.type} is not supported.") from error
+    return pa.RecordBatch.from_pylist([], schema)
+
+
+def check_same(schema: pa.Schema, where: str, first: pa.Schema, first_where: str) -> None:
+    """Checks that two plain schemas have the same columns, in whatever order.
+
+    Raises:
+        SourceError: A column is missing, extra or of another type.
+    """
+    for name in first.names:
+        if name not in schema.names:
+            raise SourceError(
+                f"{where}: has no column {name!r}, which {first_where} has. All must have the same columns."
+            )
+    for field in schema:
+        if field.name not in first.names:
+            raise SourceError(
+                f"{where}: has a column {field.name!r}, which {first_where} has not. All must have the same columns."
+            )
+        if (expected := first.field(field.name).type) != field.type:
+            raise SourceError(
+                f"{where}: column {field.name!r} is {field.type}, but {expected} in {first_where}. "
+                "All must have the same types: convert one of them."
+            )
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the columns of `schema` in its order; casts only remove dictionaries and views, or type a part of nulls.
+
+    Args:
+        batch: Rows with at least these columns.
+        schema: A plain schema.
+    """
+    if batch.schema.equals(schema, check_metadata=True):
+        return batch
+    columns = (batch.column(batch.schema.get_field_index(name)) for name in schema.names)
+    arrays = [array if array.type == t else array.cast(t) for array, t in zip(columns, schema.types, strict=True)]
+    if not arrays:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def schema_to_text(schema: pa.Schema) -> str:
+    """Returns the schema as text that JSON can hold (base64 of Arrow's serialization)."""
+    return base64.b64encode(schema.serialize().to_pybytes()).decode("ascii")
+
+
+def schema_from_text(text: str) -> pa.Schema:
+    """Returns the schema that `schema_to_text` gave."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+class TypesTooNarrowError(Exception):
+    """Text was met that the types inferred from the text before it cannot hold."""
+
+
+class NoCommonTypeError(Exception):
+    """Two types of one column that no type can hold; the caller knows where they were met."""
+
+    def __init__(self, path: str, types: Sequence[pa.DataType]) -> None:
+        super().__init__(path, *types)
+        self.path, self.types = path, tuple(types)
+
+
+def widen(a: pa.DataType, b: pa.DataType, path: str = "") -> pa.DataType:
+    """Returns the narrowest type that text of both types parses as.
+
+    Args:
+        a: What was inferred from some of the input.
+        b: What was inferred from another part.
+        path: The column, for the exception.
+
+    Raises:
+        NoCommonTypeError: There is none.
+    """
+    if a == b or pa.types.is_null(b):
+        return a
+    if pa.types.is_null(a):
+        return b
+    for narrow, wide in ((a, b), (b, a)):
+        if pa.types.is_integer(narrow) and pa.types.is_floating(wide):
+            return wide
+        if pa.types.is_date(narrow) and pa.types.is_timestamp(wide) and wide.tz is None:
+            return wide
+        if pa.types.is_temporal(narrow) and pa.types.is_string(wide):
+            return wide
+    if pa.types.is_timestamp(a) and pa.types.is_timestamp(b) and a.tz == b.tz:
+        units = ("s", "ms", "us", "ns")
+        return pa.timestamp(max(a.unit, b.unit, key=units.index), a.tz)
+    if pa.types.is_temporal(a) and pa.types.is_temporal(b):
+        return pa.string()
+    if pa.types.is_list(a) and pa.types.is_list(b):
+        return pa.list_(widen(a.value_type, b.value_type, path + "/[]"))
+    if pa.types.is_struct(a) and pa.types.is_struct(b):
+        return pa.struct(list(widen_schemas(pa.schema(list(a)), pa.schema(list(b)), path + "/")))
+    raise NoCommonTypeError(path, (a, b))
+
+
+def widen_schemas(a: pa.Schema, b: pa.Schema, prefix: str = "") -> pa.Schema:
+    """Returns the union of two schemas, each column as wide as both need it; columns of `a` come first.
+
+    Raises:
+        NoCommonTypeError: A column's types have nothing in common.
+    """
+    types = dict(zip(a.names, a.types, strict=True))
+    for field in b:
+        types[field.name] = widen(types.get(field.name, pa.null()), field.type, prefix + field.name)
+    return pa.schema(list(types.items()))

@@ -1,0 +1,282 @@
+"""Taking the inventory: every raw file is hashed, and landed if rows cannot be read from it by range."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Protocol, cast
+
+import pyarrow as pa
+
+from tfr_assets.errors import ConfigError, SourceChanged, SourceError
+from tfr_assets.sources.callables import callable_batches
+from tfr_assets.sources.columnar import UNIT_BYTES, Contents, describe, is_in_place, read_file, read_stream
+from tfr_assets.sources.content import RowsHash
+from tfr_assets.sources.csv_text import CsvReader
+from tfr_assets.sources.files import FileBatches, RawFile, reading
+from tfr_assets.sources.inventory import Inventory
+from tfr_assets.sources.jsonl import JsonReader
+from tfr_assets.sources.landing import (
+    Landed,
+    SourceFile,
+    find_landed,
+    finish,
+    remove_landings,
+    temporary_folder,
+    write_parts,
+)
+from tfr_assets.sources.paths import find_files
+from tfr_assets.sources.schema import TypesTooNarrowError, check_same, conform, empty_batch, plain_schema
+from tfr_assets.sources.shuffle import shuffle
+from tfr_assets.sources.source import Source, check_options
+
+Progress = Callable[[int, int | None], None]
+_READING = "1"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
+_COPY = "copy"
+
+
+def take_inventory(source: Source, landing: Path, progress: Progress | None = None) -> Inventory:
+    """Looks at all raw data, and lands it where rows cannot be read from it by range.
+
+    Parquet and Arrow files stay where they are, unless single pages or compressed batches of them are larger than 64 MB
+    or they come from a web server that cannot send parts. Everything else is written to `landing` as Parquet, unless it
+    is there from an earlier time; a callable is called every time.
+
+    Args:
+        source: What to look at.
+        landing: Folder for landed files; it is made if needed.
+        progress: Told (bytes read, of bytes) while files are hashed, then (rows landed, None) while they are landed.
+
+    Raises:
+        ConfigError: The source cannot be meant so.
+        SourceError: Raw data is missing, unreadable or not what its name says; SourceChanged, if it changes meanwhile.
+        WriteError: It cannot be landed.
+    """
+    report = progress or (lambda done, total: None)
+    landing = landing.absolute()
+    return _of_callable(source, landing, report) if source.callable else _of_files(source, landing, report)
+
+
+def remove_old_landings(inventory: Inventory, landing: Path) -> None:
+    """Removes what was landed for other inventories; to be called when this one is saved."""
+    remove_landings(landing.absolute(), inventory.landed)
+
+
+def _of_callable(source: Source, landing: Path, progress: Progress) -> Inventory:
+    assert source.callable
+    digest: RowsHash | None = None
+
+    def hashed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        nonlocal digest
+        for batch in batches:
+            digest = digest or RowsHash(batch.schema)
+            digest.update(batch)
+            yield batch
+
+    with temporary_folder(landing) as folder:
+        landed = _land(hashed(callable_batches(source.callable)), source, folder, progress)
+        assert digest is not None
+        fingerprint = _fingerprint(source, "rows", [digest.hexdigest()])
+        landed = finish(folder, landing, fingerprint, landed)
+    return _inventory(source, (), landed, fingerprint)
+
+
+def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
+    if "://" not in str(source.path) and Path(str(source.path)).expanduser().absolute() in landing.parents:
+        raise ConfigError(
+            f"source.path: {source.path} also holds what is made of it ({landing}). Name a folder of raw data alone."
+        )
+    raw = find_files(source)
+    format_ = raw[0].format
+    check_options(format_, source.options)
+    files = _hash(raw, progress)
+    # The ending .tsv is the only one that makes the same bytes other rows.
+    hashes = [
+        recorded.fingerprint + file.endings[0] * (file.endings[0] == ".tsv")
+        for file, recorded in zip(raw, files, strict=True)
+    ]
+    fingerprint = _fingerprint(source, format_, hashes)
+    inventory = None
+    if source.shuffle_seed is None and all(map(is_in_place, raw)):
+        inventory = _in_place(source, raw, files, fingerprint)
+    if inventory is None:
+        landed = find_landed(landing, fingerprint)
+        if landed is None:
+            landed = _land_files(source, raw, files, landing, fingerprint, progress)
+        files = [replace(file, rows=rows) for file, rows in zip(files, landed.raw_rows, strict=True)]
+        inventory = _inventory(source, files, landed, fingerprint)
+    _check_unchanged(raw, files)
+    return inventory
+
+
+def _check_unchanged(raw: Sequence[RawFile], files: Sequence[SourceFile]) -> None:
+    for file, recorded in zip(raw, files, strict=True):
+        with reading(file.path):
+            if file.info()[1] != recorded.signature:
+                raise SourceChanged(f"{file.path}: changed while it was read. Materialize raw again.")
+
+
+def _hash(raw: Sequence[RawFile], progress: Progress) -> list[SourceFile]:
+    infos = []
+    for file in raw:
+        try:
+            infos.append(file.info())
+        except FileNotFoundError as error:
+            raise SourceError(f"{file.path}: there is no such file.") from error
+        except OSError as error:
+            raise SourceError(f"{file.path}: cannot be read: {error.strerror or error}.") from error
+    total, done = sum(size for size, _ in infos), 0
+    files = []
+    for file, (size, signature) in zip(raw, infos, strict=True):
+
+        def read(size: int) -> None:
+            nonlocal done
+            done += size
+            progress(done, max(done, total))
+
+        files.append(SourceFile(file.path, file.format, 0, size, file.content_hash(read), signature))
+    return files
+
+
+def _fingerprint(source: Source, kind: str, hashes: Sequence[str]) -> str:
+    options = json.dumps({key: value for key, value in source.options.items() if value is not None}, sort_keys=True)
+    said = json.dumps([_READING, kind, options, source.shuffle_seed, *hashes])
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _in_place(
+    source: Source, raw: Sequence[RawFile], files: Sequence[SourceFile], fingerprint: str
+) -> Inventory | None:
+    """Returns the inventory of files that are read where they are; None if that would take too much memory."""
+    first: Contents | None = None
+    found: list[SourceFile] = []
+    counts: list[Mapping[str, int | None]] = []
+    for file, recorded in zip(raw, files, strict=True):
+        contents = describe(file)
+        first = first or contents
+        check_same(contents.schema, file.path, first.schema, raw[0].path)
+        found.append(replace(recorded, rows=sum(contents.groups), groups=contents.groups))
+        counts.append(contents.null_counts)
+        if contents.unit_bytes > UNIT_BYTES:
+            return None
+    assert first is not None
+    return Inventory(
+        source=source,
+        files=tuple(found),
+        landed=(),
+        rows=sum(file.rows for file in found),
+        bytes=sum(file.bytes for file in found),
+        schema=first.schema,
+        null_counts=_sum(counts),
+        fingerprint=fingerprint,
+    )
+
+
+def _inventory(source: Source, files: Sequence[SourceFile], landed: Landed, fingerprint: str) -> Inventory:
+    contents = [describe(RawFile(part.path, "parquet")) for part in landed.parts]
+    return Inventory(
+        source=source,
+        files=tuple(files),
+        landed=landed.parts,
+        rows=sum(part.rows for part in landed.parts),
+        bytes=sum(file.bytes for file in files or landed.parts),
+        schema=contents[0].schema,
+        null_counts=_sum([part.null_counts for part in contents]),
+        fingerprint=fingerprint,
+    )
+
+
+def _sum(counts: Sequence[Mapping[str, int | None]]) -> dict[str, int | None]:
+    total: dict[str, int | None] = {}
+    for path in counts[0]:
+        values = [count[path] for count in counts]
+        total[path] = None if None in values else sum(cast(list[int], values))
+    return total
+
+
+class _Reader(Protocol):
+    def infer(self, files: Sequence[RawFile]) -> dict[str, pa.DataType]: ...
+
+    def batches(self, files: Sequence[RawFile], types: Mapping[str, pa.DataType] | None) -> FileBatches: ...
+
+
+def _land_files(
+    source: Source,
+    raw: Sequence[RawFile],
+    files: Sequence[SourceFile],
+    landing: Path,
+    fingerprint: str,
+    progress: Progress,
+) -> Landed:
+    """Lands files. Text is read with the types that its beginning suggests, and once more if these are too narrow."""
+    readers: dict[str, _Reader] = {"csv": CsvReader(source.options), "jsonl": JsonReader(source.options)}
+    reader = readers.get(raw[0].format)
+    types: Mapping[str, pa.DataType] | None = None
+    while True:
+        with temporary_folder(landing) as folder:
+            batches = reader.batches(raw, types) if reader else _columnar_batches(raw, folder)
+            rows = [0] * len(raw)
+            try:
+                landed = _land(_counted(batches, rows), source, folder, progress)
+            except TypesTooNarrowError:
+                assert reader and types is None
+                types = reader.infer(raw)
+                continue
+            _check_unchanged(raw, files)  # before these rows get the name of what was hashed
+            return finish(folder, landing, fingerprint, replace(landed, raw_rows=tuple(rows)))
+
+
+def _counted(batches: FileBatches, rows: list[int]) -> Iterator[pa.RecordBatch]:
+    for index, batch in batches:
+        rows[index] += batch.num_rows
+        yield batch
+
+
+def _land(batches: Iterator[pa.RecordBatch], source: Source, folder: Path, progress: Progress) -> Landed:
+    """Writes rows, shuffled if the source asks for it, into a temporary folder."""
+    done = 0
+
+    def wrote(rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress(done, None)
+
+    if source.shuffle_seed is not None:
+        spool = folder / "spool"
+        spool.mkdir()
+        try:
+            return Landed(write_parts(shuffle(batches, source.shuffle_seed, spool), folder, str(source), wrote), ())
+        finally:
+            shutil.rmtree(spool, ignore_errors=True)
+    return Landed(write_parts(batches, folder, str(source), wrote), ())
+
+
+def _columnar_batches(raw: Sequence[RawFile], folder: Path) -> FileBatches:
+    """Yields the rows of Parquet and Arrow files and Arrow streams in order, each batch with its file's number."""
+    first: pa.Schema | None = None
+    for index, file in enumerate(raw):
+        if not file.seekable or file.endings[1]:
+            file = replace(file, path=str(_copy(file, folder)))
+        contents = describe(file) if is_in_place(file) else None
+        batches = (
+            read_file(file, contents.groups, 0, sum(contents.groups), None, 16_384) if contents else read_stream(file)
+        )
+        for batch in chain([empty_batch(contents.schema, file.path)] if contents else [], batches):
+            schema = plain_schema(batch.schema, raw[index].path)
+            first = first or schema
+            check_same(schema, raw[index].path, first, raw[0].path)
+            yield index, conform(batch, first)
+        (folder / _COPY).unlink(missing_ok=True)
+
+
+def _copy(file: RawFile, folder: Path) -> Path:
+    """Copies a file that cannot be read by range, decompressed, to the temporary folder."""
+    copy = folder / _COPY
+    with copy.open("wb") as out:
+        for _, text in file.texts():
+            with reading(file.path):
+                shutil.copyfileobj(text, out)
+    return copy
