@@ -38,7 +38,9 @@ def detect_compression(head: bytes) -> str:
         return "none"
     if head[:2] == b"\x1f\x8b":
         return "gzip"
-    if len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and int.from_bytes(head[:2], "big") % 31 == 0:
+    # the upper bytes of a damaged header's length are zeros, as five bytes of a zlib stream cannot be
+    zlib_magic = len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and int.from_bytes(head[:2], "big") % 31 == 0
+    if zlib_magic and head[3:8] != bytes(5):
         return "zlib"
     return "none"
 
@@ -76,6 +78,7 @@ class CompressedInput:
         self._decompressor = zlib.decompressobj(_WBITS[compression])
         self._pending = b""
         self._read = 0
+        self._member_is_empty = True
 
     def read_into(self, target: memoryview) -> int:
         """See `InputStream`."""
@@ -94,6 +97,7 @@ class CompressedInput:
             self._pending = self._decompressor.unconsumed_tail or self._decompressor.unused_data
             if out:
                 target[: len(out)] = out
+                self._member_is_empty = False
                 return len(out)
 
     def _next_member(self) -> bool:
@@ -107,7 +111,10 @@ class CompressedInput:
             raise StreamFault("data behind the zlib stream, which TensorFlow drops in silence", offset)
         if self._pending[:1] != b"\x1f":
             raise StreamFault("data behind the gzip stream that is no gzip member", offset)
+        if self._member_is_empty:
+            raise StreamFault("data behind an empty gzip member, which TensorFlow takes for the end", offset)
         self._decompressor = zlib.decompressobj(_WBITS["gzip"])
+        self._member_is_empty = True
         return True
 
 

@@ -35,9 +35,8 @@ def atomic_file(path: Path) -> Iterator[int]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned(path)
-        descriptor, temporary = tempfile.mkstemp(prefix=_prefix(path), suffix=".tmp", dir=path.parent)
+        descriptor, temporary = _locked_temporary(path)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             os.fchmod(descriptor, _MODE)  # mkstemp keeps the file to its owner; readers may be others
             yield descriptor
             os.fsync(descriptor)
@@ -55,6 +54,15 @@ def atomic_file(path: Path) -> Iterator[int]:
         if temporary is not None:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+
+def _locked_temporary(path: Path) -> tuple[int, str]:
+    while True:
+        descriptor, temporary = tempfile.mkstemp(prefix=_prefix(path), suffix=".tmp", dir=path.parent)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, temporary
+        os.close(descriptor)  # before it was locked, another writer of the same name took it for abandoned
 
 
 def write_atomically(path: Path, content: bytes) -> None:

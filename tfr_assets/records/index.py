@@ -9,6 +9,7 @@ import numpy as np
 
 from tfr_assets.records.jit import address_of, inlined, kernel, load_i64, store_u8
 
+_FRAMING = 16
 _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
 
 
@@ -63,6 +64,31 @@ def read_index(path: Path) -> np.ndarray:
         return np.empty((0, 2), np.int64)
     numbers = np.fromstring(text, np.int64, sep=" ")
     lines = text.count("\n")
-    if numbers.size != 2 * lines or not text.endswith("\n"):
+    if numbers.size != 2 * lines or text.count(" ") != lines or not text.endswith("\n"):
         raise ValueError(f"{path} is no index: a line is not 'offset size'")
-    return numbers.reshape(-1, 2)
+    found = numbers.reshape(-1, 2)
+    if found[0, 0] != 0 or found[:, 1].min() < _FRAMING or (np.diff(found[:, 0]) != found[:-1, 1]).any():
+        raise ValueError(f"{path} is no index: a frame does not start where the one before ends")
+    return found
+
+
+def read_sizes(path: Path, records: int, payload_bytes: int) -> np.ndarray:
+    """Returns the frames' sizes from the index of a file that holds so many records and so many bytes in them.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no index, or another file's.
+    """
+    sizes = np.ascontiguousarray(read_index(path)[:, 1])
+    if len(sizes) != records or int(sizes.sum()) != payload_bytes + _FRAMING * records:
+        raise ValueError(f"{path} is another file's index")
+    return sizes
+
+
+def index_fits(path: Path, records: int, payload_bytes: int) -> bool:
+    """Tells whether `read_sizes` would raise nothing."""
+    try:
+        read_sizes(path, records, payload_bytes)
+    except (FileNotFoundError, ValueError):
+        return False
+    return True

@@ -43,9 +43,7 @@ class Manifest:
     def save(self, path: Path) -> None:
         """Writes the manifest of the file at `path`, atomically."""
         values = asdict(self) | {"features": self.features and self.features.to_json(), "format": FORMAT}
-        target = manifest_path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(target, (json.dumps(values, indent=1, sort_keys=True) + "\n").encode())
+        write_atomically(manifest_path(path), (json.dumps(values, indent=1, sort_keys=True) + "\n").encode())
 
     @staticmethod
     def load(path: Path) -> "Manifest | None":
@@ -56,6 +54,6 @@ class Manifest:
                 return None
             features = values.pop("features")
             return Manifest(**values, features=None if features is None else FeatureSpec.from_json(features))
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             # an unreadable manifest vouches for nothing: the file is written or refused as if it had none
             return None

@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tfr_assets.errors import DamagedFile
 from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.compression import Compressor, StreamFault, open_input
 from tfr_assets.records.digest import combine, to_text
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import atomic_file, write_all
-from tfr_assets.records.index import index_lines, read_index
+from tfr_assets.records.index import index_lines, read_sizes
 from tfr_assets.records.manifest import Manifest
 
 _STEP = 64 << 20  # bytes a call, so that progress can be shown
@@ -56,12 +54,13 @@ def merge_files(
     with atomic_file(index_path(target)) as index, atomic_file(target) as data:
         offset = 0
         for path, manifest in inputs:
-            offset += _shift_index(path, offset, index)
+            offset += _shift_index(path, manifest, offset, index)
             digest = combine(digest, int(manifest.digest, 16), manifest.records)
         if compression == "zlib":
             _recompress([path for path, _ in inputs], data, progress)
         else:
-            for path, manifest in inputs:
+            # TensorFlow takes an empty gzip member for the end of the file
+            for path, manifest in [item for item in inputs if item[1].records] or inputs[:1]:
                 _append(path, manifest.bytes, data, progress)
         size = os.fstat(data).st_size
         manifest_path(target).unlink(missing_ok=True)
@@ -79,10 +78,10 @@ def merge_files(
     return manifest
 
 
-def _shift_index(path: Path, offset: int, target: int) -> int:
+def _shift_index(path: Path, manifest: Manifest, offset: int, target: int) -> int:
     """Appends a file's index, its offsets raised by `offset`; returns the bytes of its stream."""
     try:
-        sizes = np.ascontiguousarray(read_index(index_path(path))[:, 1])
+        sizes = read_sizes(index_path(path), manifest.records, manifest.payload_bytes)
     except (FileNotFoundError, ValueError) as error:
         raise DamagedFile(f"cannot merge {path}: its index {index_path(path)} is missing or damaged; write it again") from error
     write_all(target, index_lines(sizes, offset))

@@ -45,7 +45,7 @@ def _varint(address, stop):  # type: ignore[no-untyped-def]  # compiled code: nu
 def _field(address, stop):  # type: ignore[no-untyped-def]
     """Tag, start and stop of the field at `address`; stop is 0 where it is malformed."""
     tag, at = _varint(address, stop)
-    if at == 0:
+    if at == 0 or tag < 8 or tag > 0xFFFFFFFF:  # field numbers start with 1
         return tag, at, np.int64(0)
     wire = tag & 7
     if wire == 0:
@@ -251,7 +251,7 @@ def _line(feature: Feature, key: np.ndarray) -> list[int]:
         address_of(key),
         key.size - 1,
         _TAGS[feature.kind],
-        -1 if varying else math.prod(size or 1 for size in feature.shape),
+        -1 if varying else math.prod(size for size in feature.shape if size is not None),
         max(1, math.prod(size for size in feature.shape if size is not None)) if varying else 1,
         int(not feature.optional),
     ]

@@ -5,9 +5,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfr_assets.layout import index_path
 from tfr_assets.records.compression import detect_compression, open_input
 from tfr_assets.records.digest import to_text
 from tfr_assets.records.features import FeatureSpec
+from tfr_assets.records.index import index_fits
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.parse import FeatureChecker
 from tfr_assets.records.scan import Fault, FaultKind, Progress, Scan, scan_stream
@@ -100,6 +102,11 @@ def examine(
         feature_fault_count=checker.count if checker else 0,
         seconds=time.perf_counter() - started,
     )
+
+
+def is_intact(path: Path, manifest: Manifest) -> bool:
+    """Tells whether a file and its index are what its manifest says, so that neither needs to be written again."""
+    return index_fits(index_path(path), manifest.records, manifest.payload_bytes) and examine(path, manifest).ok
 
 
 def _against_manifest(path: Path, size: int, compression: str, scan: Scan, manifest: Manifest) -> list[Fault]:

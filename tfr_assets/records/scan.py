@@ -21,7 +21,7 @@ from tfr_assets.records.jit import address_of, called, inlined, kernel, load_i64
 
 _BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
 _UNKNOWN = 1 << 62  # bytes left, where only the end of the stream tells
-_MAX_COMPRESSED_RECORD = 1 << 31  # the size of a compressed record is not bounded by the file's
+_LONGEST_COMPRESSED = 1 << 31  # the size of a compressed record is not bounded by the file's
 _FRAMES, _FAULTS = 1 << 16, 1 << 10  # of one call to the kernel
 
 # the kernel's state
@@ -135,6 +135,7 @@ def _scan(buffer, size, offset, left, frames, faults, state):  # type: ignore[no
     records, intact, payload = state[RECORDS], state[INTACT], state[PAYLOAD]
     digest = np.uint64(state[DIGEST])
     needed = np.int64(0)
+    longest = np.int64(_LONGEST_COMPRESSED if left == _UNKNOWN else _UNKNOWN)
     state[RESUMED] = -1
     while position < left and count < _FRAMES and n_faults < _FAULTS:
         here = buffer + position
@@ -148,7 +149,7 @@ def _scan(buffer, size, offset, left, frames, faults, state):  # type: ignore[no
             break
         length = load_i64(here)
         if state[RESYNC]:
-            if _header_holds(here) and _fits(length, left - position):
+            if _header_holds(here) and _fits(length, min(longest, left - position)):
                 state[RESYNC] = 0
                 state[RESUMED] = offset + position
                 break
@@ -158,10 +159,9 @@ def _scan(buffer, size, offset, left, frames, faults, state):  # type: ignore[no
             n_faults = _add_fault(
                 faults, n_faults, _LENGTH_CRC, records, offset + position, load_u32(here + 8), masked_crc_at(here, 8)
             )
-        elif not _fits(length, left - position):
-            n_faults = _add_fault(
-                faults, n_faults, _TRUNCATED_RECORD, records, offset + position, length, max(0, left - position - 12)
-            )
+        elif not _fits(length, min(longest, left - position)):
+            rest = np.int64(-1) if left == _UNKNOWN else left - position - 12
+            n_faults = _add_fault(faults, n_faults, _TRUNCATED_RECORD, records, offset + position, length, rest)
         elif size - position < length + 16:
             needed = length + 16
             break
@@ -248,9 +248,6 @@ def scan_stream(
         if at_end and (filled == 0 or needed):
             break
         if needed > buffer.size:
-            if known is None and needed > _MAX_COMPRESSED_RECORD:
-                stream_fault = StreamFault(f"a record of {needed - 16} bytes is not plausible", offset)
-                break
             # a plain file bounds it; a compressed one grows only as bytes really come
             grown = np.empty(needed if known is not None else min(needed, 2 * buffer.size), np.uint8)
             grown[:filled] = buffer[:filled]
@@ -275,7 +272,8 @@ def _fault(path: str, line: list[int]) -> Fault:
         return Fault(path, record, offset, FaultKind.TRUNCATED_HEADER, f"{computed} of 12 bytes")
     if kind == _TRUNCATED_RECORD:
         length = stored & (2**64 - 1)
-        detail = f"header says {length} bytes of data and 4 of CRC, {computed} bytes are left"
+        rest = "which no compressed record has" if computed < 0 else f"{computed} bytes are left"
+        detail = f"header says {length} bytes of data and 4 of CRC, {rest}"
         return Fault(path, record, offset, FaultKind.TRUNCATED_RECORD, detail)
     crc_kind = FaultKind.LENGTH_CRC if kind == _LENGTH_CRC else FaultKind.DATA_CRC
     return Fault(path, record, offset, crc_kind, f"stored {stored:08x}, computed {computed:08x}")

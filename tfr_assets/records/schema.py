@@ -113,10 +113,11 @@ def derive_spec(
     for name, chosen in vars(options).items():
         _check_columns(name, chosen, schema, columns)
     dropped = set(options.drop)
+    structs = dropped - columns.keys()
     features = [
         _feature(path, data_type, null_counts.get(path) != 0, options)
         for path, data_type in columns.items()
-        if not _is_under(path, dropped)
+        if path not in dropped and not _is_under(path, structs)
     ]
     if not features:
         raise ConfigError("features.drop leaves no column; keep at least one")
@@ -140,10 +141,10 @@ def _unique(columns: Iterable[tuple[str, pa.DataType]]) -> Iterator[tuple[str, p
         yield path, data_type
 
 
-def _is_under(path: str, names: set[str]) -> bool:
-    """Whether a path, or a struct that it lies in, is among `names`."""
+def _is_under(path: str, structs: set[str]) -> bool:
+    """Whether a path lies in one of `structs`."""
     parts = path.split("/")
-    return any("/".join(parts[:size]) in names for size in range(1, len(parts) + 1))
+    return any("/".join(parts[:size]) in structs for size in range(1, len(parts)))
 
 
 def _check_columns(option: str, chosen: Iterable[str], schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> None:
@@ -166,7 +167,7 @@ def _feature(path: str, data_type: pa.DataType, optional: bool, options: Feature
         shape = _fixed_shape(path, data_type, shape, tuple(wanted))
     fill = options.fill.get(path)
     if fill is not None:
-        _check_fill(path, kind, fill)
+        _check_fill(path, kind, shape, fill)
     name = options.rename.get(path, path)
     if not name:
         raise ConfigError(f"features.rename: column {path!r} would become a feature without a name; give it one here")
@@ -219,7 +220,11 @@ def _shape(path: str, data_type: pa.DataType) -> tuple[int | None, ...]:
             f"column {path!r} of type {data_type} is a list of lists of varying length, which a tf.Example cannot hold; "
             "give the inner lists a fixed size, or drop it under features.drop"
         )
-    return (data_type.list_size if pa.types.is_fixed_size_list(data_type) else None, *inner)
+    if not pa.types.is_fixed_size_list(data_type):
+        return (None, *inner)
+    if data_type.list_size == 0:
+        raise SchemaError(f"column {path!r} of type {data_type} never holds a value; drop it under features.drop")
+    return (data_type.list_size, *inner)
 
 
 def _fixed_shape(path: str, data_type: pa.DataType, shape: tuple[int | None, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
@@ -236,7 +241,9 @@ def _fixed_shape(path: str, data_type: pa.DataType, shape: tuple[int | None, ...
     return wanted
 
 
-def _check_fill(path: str, kind: Kind, fill: object) -> None:
+def _check_fill(path: str, kind: Kind, shape: tuple[int | None, ...], fill: object) -> None:
+    if None in shape:
+        raise ConfigError(f"features.fill: column {path!r} is a list of varying length; where it is null, readers see an empty list")
     fits = {
         Kind.INT64: isinstance(fill, int) and not isinstance(fill, bool) and -(2**63) <= fill < 2**63,
         Kind.FLOAT32: isinstance(fill, int | float) and not isinstance(fill, bool),

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfr_assets.errors import DamagedFile, StaleError
-from tfr_assets.layout import index_path
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.merge import merge_files
-from tfr_assets.records.report import examine
+from tfr_assets.records.report import examine, is_intact
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, plan_shards
 
@@ -61,7 +60,7 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> Merged:
         "compression": dataset.compression,
     }
     old = Manifest.load(path)
-    if old and old.made_from == made_from and index_path(path).is_file() and examine(path, old).ok:
+    if old and old.made_from == made_from and is_intact(path, old):
         return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
     copying = time.perf_counter()
     manifest = merge_files(inputs, path, plan.features, made_from, progress)

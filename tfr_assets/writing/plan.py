@@ -4,6 +4,7 @@
               └ rows, shards    → shards, balanced to within one record
 """
 
+import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -62,7 +63,10 @@ def load_inventory(dataset: Dataset) -> Inventory:
         StaleError: There is none, or it was taken of another source than the dataset now names.
     """
     inventory = Inventory.load(dataset.layout.inventory)
-    old, new = ({**asdict(source), "storage_options": {}} for source in (inventory.source, dataset.source))
+    # as JSON has them: tuples became lists
+    old, new = (
+        json.loads(json.dumps({**asdict(source), "storage_options": {}})) for source in (inventory.source, dataset.source)
+    )
     if old != new:
         changed = ", ".join(f"{name} (was {old[name]!r}, is {new[name]!r})" for name in new if old[name] != new[name])
         raise StaleError(

@@ -1,6 +1,8 @@
 """Writes one shard of a plan, unless it is there already."""
 
 import json
+import resource
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from tfr_assets.layout import Shard, feature_spec_path, index_path, manifest_pat
 from tfr_assets.records.example import ExampleEncoder, Frames
 from tfr_assets.records.files import write_atomically
 from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.report import examine
+from tfr_assets.records.report import is_intact
 from tfr_assets.records.writer import write_file
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.writing.plan import ShardingPlan, load_inventory
@@ -28,12 +30,14 @@ class ShardWritten:
         path: The file.
         written: Whether it was written now; False where it was there and matched.
         seconds: Time it took.
+        peak_memory_bytes: The most memory that the process has had so far.
     """
 
     manifest: Manifest
     path: Path
     written: bool
     seconds: float
+    peak_memory_bytes: int
 
 
 def write_shard(plan: ShardingPlan, shard: Shard, progress: Progress | None = None) -> ShardWritten:
@@ -54,21 +58,27 @@ def write_shard(plan: ShardingPlan, shard: Shard, progress: Progress | None = No
     path = plan.dataset.layout.shard_path(shard)
     made_from = plan.made_from(shard)
     manifest = Manifest.load(path)
-    if manifest and manifest.made_from == made_from and index_path(path).is_file() and examine(path, manifest).ok:
-        return ShardWritten(manifest, path, False, time.perf_counter() - started)
+    if manifest and manifest.made_from == made_from and is_intact(path, manifest):
+        return _done(manifest, path, False, started)
     inventory = load_inventory(plan.dataset)
     if inventory.fingerprint != plan.inventory_fingerprint:
         raise StaleError(f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again")
     frames = _encode(plan, shard, inventory, progress)
     manifest = write_file(path, frames, plan.dataset.compression, plan.features, made_from)
-    return ShardWritten(manifest, path, True, time.perf_counter() - started)
+    return _done(manifest, path, True, started)
+
+
+def _done(manifest: Manifest, path: Path, written: bool, started: float) -> ShardWritten:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    scale = 1 if sys.platform == "darwin" else 1024  # Linux counts kB, macOS bytes
+    return ShardWritten(manifest, path, written, time.perf_counter() - started, peak * scale)
 
 
 def _encode(plan: ShardingPlan, shard: Shard, inventory: Inventory, progress: Progress | None) -> Iterator[Frames]:
     encoder = ExampleEncoder(plan.features, plan.dataset.features.cast)
-    columns = sorted({feature.column.split("/")[0] for feature in plan.features.features})
-    # a column's own name may hold a slash; then it is no struct's and is asked for whole
-    names = [name for name in inventory.schema.names if name in columns or any(f.column == name for f in plan.features.features)]
+    # a column's own name may hold a slash, so that a feature's path does not tell where the column's name ends
+    paths = [feature.column + "/" for feature in plan.features.features]
+    names = [name for name in inventory.schema.names if any(path.startswith(name + "/") for path in paths)]
     row = shard.start
     for batch in read_rows(inventory, shard.start, shard.stop, columns=names):
         yield from encoder.encode(batch, row)

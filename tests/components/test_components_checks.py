@@ -1,0 +1,130 @@
+"""Checks: by partition, read from the disk, told so that a person can act."""
+
+from collections.abc import Callable
+
+import dagster as dg
+import pytest
+from dagster._core.storage.dagster_run import DagsterRunStatus
+
+from tfr_assets.components.evaluation import Target
+from tfr_assets.components.verdicts import judge_size
+from tfr_assets.layout import manifest_path, shard_keys
+from tfr_assets.records.manifest import Manifest
+
+from .conftest import SHARDS
+from .project import Project, Ran
+
+KEYS = shard_keys("train", SHARDS)
+CONTENT = ("crc", "record_count", "features")
+
+
+def test_every_partition_has_an_evaluation_of_every_check_that_points_to_its_materialization(
+    project: Project, refreshed: tuple[str, Ran]
+) -> None:
+    name, ran = refreshed
+    evaluations = ran.evaluations("shards")
+    assert set(evaluations) == {(key, check) for key in KEYS for check in (*CONTENT, "shard_size")}
+    for (key, check), found in evaluations.items():
+        wanted = dg.AssetRecordsFilter(dg.AssetKey([name, "shards"]), asset_partitions=[key])
+        (latest,) = project.instance.fetch_materializations(wanted, limit=1).records
+        assert found.target_materialization_data == Target(
+            storage_id=latest.storage_id, run_id=latest.run_id, timestamp=latest.timestamp
+        )
+        assert found.blocking == (check in CONTENT)
+
+
+def test_checks_are_stored_by_partition(project: Project, refreshed: tuple[str, Ran]) -> None:
+    name, _ = refreshed
+    check = dg.AssetCheckKey(dg.AssetKey([name, "shards"]), "crc")
+    records = project.instance.event_log_storage.get_asset_check_execution_history(check, limit=20)
+    assert {record.event.dagster_event.asset_check_evaluation_data.partition for record in records} == set(KEYS)
+
+
+def test_evaluations_tell_the_story(refreshed: tuple[str, Ran]) -> None:
+    _, ran = refreshed
+    count = ran.evaluations("shards")[KEYS[0], "record_count"]
+    assert (count.metadata["records"].value, count.metadata["expected"].value) == (250, 250)
+    assert count.description == "250 records, as raw assigns"
+    assert "does not matter" in ran.evaluations("merged")[None, "shard_size"].description
+
+
+def test_verify_reads_again_writes_nothing_and_finds_every_kind_of_damage(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("rotten")
+    assert project.refresh(name, SHARDS).ok
+    layout = project.layout(name)
+    flipped, missing, swapped, whole = (layout.shard_path(key) for key in KEYS)
+    content = bytearray(flipped.read_bytes())
+    content[20] ^= 1
+    flipped.write_bytes(content)
+    missing.unlink()
+    swapped.write_bytes(whole.read_bytes())
+    before = {path: path.stat().st_mtime_ns for path in layout.shards.iterdir()}
+
+    ran = project.run(f"{name}_verify", KEYS)
+    assert ran.run.status is DagsterRunStatus.FAILURE
+    assert {path: path.stat().st_mtime_ns for path in layout.shards.iterdir()} == before
+    found = ran.evaluations("shards")
+    assert {key: [check for check in CONTENT if not found[key, check].passed] for key in KEYS} == {
+        KEYS[0]: ["crc", "record_count", "features"],
+        KEYS[1]: ["crc", "record_count", "features"],
+        KEYS[2]: ["crc"],
+        KEYS[3]: [],
+    }
+    crc = found[KEYS[0], "crc"]
+    assert f"{flipped.name}: record 0 at byte" in crc.description and "data CRC is wrong" in crc.description
+    assert f"| {flipped.name} | 0 |" in crc.metadata["first_faults"].value
+    assert crc.metadata["faults"].value >= 1
+    assert "file is missing" in found[KEYS[1], "crc"].description
+    disk = ran.materialized("on_disk")
+    assert [disk[key]["exists"] for key in KEYS] == [True, False, True, True]
+
+
+def test_verify_can_be_asked_for_one_shard_and_misses_no_manifest(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("asked")
+    assert project.refresh(name, SHARDS).ok
+    one = project.run(f"{name}_verify", tags={"dagster/partition": KEYS[1]})
+    assert one.ok
+    assert {key for key, _ in one.evaluations("shards")} == {KEYS[1]}
+    manifest_path(project.layout(name).shard_path(KEYS[1])).unlink()
+    again = project.run(f"{name}_verify", tags={"dagster/partition": KEYS[1]})
+    assert "no manifest" in again.evaluations("shards")[KEYS[1], "crc"].description
+
+
+def test_records_are_counted_against_the_current_raw_data(project: Project, make_dataset: Callable[..., str]) -> None:
+    name = make_dataset("grown", rows=400)
+    assert project.refresh(name, SHARDS).ok
+    make_dataset("grown", rows=500)
+    assert project.run("__ASSET_JOB", assets=[dg.AssetKey([name, "raw"])]).ok
+    ran = project.run(f"{name}_verify", KEYS)
+    assert not ran.ok
+    found = ran.evaluations("shards")[KEYS[0], "record_count"]
+    assert found.description.startswith("100 records where raw assigns 125")
+    assert Manifest.load(project.layout(name).shard_path(KEYS[0])).records == 100
+
+
+@pytest.mark.parametrize(
+    ("size", "total", "files", "passed", "says"),
+    [
+        (1_000, 16_000, 16, True, "does not matter: one could hold all of the data, 16.0 kB"),
+        (0, 0, 16, True, "does not matter"),
+        (12_500_000, 200e6, 16, True, "does not matter"),
+        (25_000_000, 400e6, 16, False, "too small: opening files costs readers time. Recommended are 3 files"),
+        (150_000_000, 2.4e9, 16, True, "150.0 MB, which suits"),
+        (100_000_000, 1.6e9, 16, True, "suits"),
+        (200_000_000, 3.2e9, 16, True, "suits"),
+        (50_000_000, 800e6, 16, False, "Recommended are 5 files of about 160.0 MB"),
+        (1_000_000_000, 16e9, 16, False, "too large to share among readers. Recommended are 107 files"),
+        (250_000_000, 250e6, 1, False, "Recommended are 2 files of about 125.0 MB"),
+    ],
+)
+def test_the_size_of_files_is_judged_where_there_is_enough_data(
+    size: int, total: float, files: int, passed: bool, says: str
+) -> None:
+    verdict = judge_size(size, total, files)
+    assert verdict.passed is passed
+    assert says in verdict.says
+    assert not verdict.check.blocking

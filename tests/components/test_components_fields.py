@@ -1,0 +1,154 @@
+"""What is said of a YAML that cannot work: every mistake at once, with line, field and remedy."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster.components.testing import create_defs_folder_sandbox
+
+from tfr_assets.components.dataset import TFRecordDataset, seen_from
+from tfr_assets.components.fields import PARSERS
+from tfr_assets.records.features import FeatureOptions
+from tfr_assets.sources import Source
+
+
+def complaint(attributes: dict[str, Any]) -> str:
+    with pytest.raises(ValueError) as caught:
+        TFRecordDataset.from_attributes_dict(attributes={"source": "raw.parquet"} | attributes)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        ({"shards": 0}, "shards: expected a whole number from 1 to 99999, such as 16; found 0"),
+        ({"shards": "twelve"}, "shards: expected a whole number"),
+        ({"shards": 1.5}, "found 1.5"),
+        ({"shards": None}, "shards: has no value; give it one, or remove the line"),
+        ({"shard": 3}, "shard: not a setting (did you mean 'shards'?). Known are source, shards"),
+        ({"colour": "red"}, "colour: not a setting. Known are"),
+        ({"compression": "gzp"}, "compression: 'gzp' is not known (did you mean 'gzip'?). Choose none, gzip or zlib"),
+        ({"compression": 3}, "Choose none, gzip or zlib"),
+        ({"schedule": "every day"}, "schedule: 'every day' is not a cron expression. Write minute, hour"),
+        ({"schedule": "0 25 * * *"}, "schedule: '0 25 * * *' is not a cron expression"),
+        ({"schedule": 5}, "schedule: 5 is not a cron expression"),
+        ({"shuffle": True}, "shuffle: expected a seed, a whole number from 0 up such as 42, found True"),
+        ({"shuffle": -1}, "shuffle: expected a seed"),
+        ({"owners": ["somebody"]}, "owners: 'somebody' is neither an e-mail address nor a team"),
+        ({"owners": "me@example.com"}, "owners: expected a list of texts, such as [me@example.com, 'team:data']"),
+        ({"tags": {"a b": "c"}}, "tags.a b: 'c' cannot be a tag. Use up to 63 letters"),
+        ({"tags": {"a": "c d"}}, "tags.a: 'c d' cannot be a tag"),
+        ({"tags": ["a"]}, "tags: expected keys with values"),
+        ({"description": 3}, "description: expected text, found 3; put it in quotes"),
+        ({"source": 3}, "source: expected a path such as 'raw/*.parquet', or a mapping"),
+        ({"source": {"pth": "x"}}, "source.pth: not a setting (did you mean 'path'?)"),
+        ({"source": {}}, "source: set exactly one of `path` and `callable`"),
+        ({"source": {"path": 3}}, "source.path: expected text, found 3"),
+        ({"source": {"callable": "module"}}, "source.callable: 'module' is not of the form `package.module:function`"),
+        ({"source": {"path": "x", "format": "xls"}}, "source.format: 'xls' is not known. Choose one of: parquet"),
+        ({"source": {"path": "x.csv", "options": {"delimter": ";"}}}, "source.options: 'delimter' is not an option"),
+        ({"features": ["a"]}, "features: expected a mapping with drop, rename, cast, shape or fill"),
+        ({"features": {"dorp": ["a"]}}, "features.dorp: not a setting (did you mean 'drop'?)"),
+        ({"features": {"drop": "a"}}, "features.drop: expected a list of texts, such as [id, comment]; found 'a'"),
+        ({"features": {"rename": {"a": 1}}}, "features.rename.a: expected a new name; found 1"),
+        ({"features": {"cast": {"a": None}}}, "features.cast.a: expected an Arrow type such as float32; found None"),
+        ({"features": {"shape": {"a": 28}}}, "features.shape.a: expected a list of sizes such as [28, 28]; found 28"),
+        ({"features": {"shape": {"a": [0]}}}, "features.shape.a: expected a list of sizes such as [28, 28]; found [0]"),
+        ({"features": {"fill": {"a": [1]}}}, "features.fill.a: expected a number or text; found [1]"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_remedy(attributes: dict[str, Any], says: str) -> None:
+    said = complaint(attributes)
+    assert says in said
+    assert said.startswith("1 validation error")  # one mistake, one message
+
+
+def test_a_missing_source_is_asked_for() -> None:
+    with pytest.raises(ValueError, match=r"source: missing; add a line such as `source: raw/my_data\.parquet`"):
+        TFRecordDataset.from_attributes_dict(attributes={"shards": 2})
+
+
+def test_every_mistake_of_a_file_is_told_at_once_with_its_line() -> None:
+    with create_defs_folder_sandbox() as sandbox:
+        folder = sandbox.scaffold_component(TFRecordDataset, defs_path="wrong")
+        text = "type: tfr_assets.TFRecordDataset\nattributes:\n  source: a.parquet\n  shards: 0\n  shard: 3\n"
+        (folder / "defs.yaml").write_text(text)
+        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
+            pass
+        said = str(_first(caught.value))
+    assert "attributes.shards at " in said and "defs.yaml:4" in said
+    assert "attributes.shard at " in said and "defs.yaml:5" in said
+
+
+def test_a_name_that_no_file_can_have_is_refused() -> None:
+    with create_defs_folder_sandbox() as sandbox:
+        folder = sandbox.defs_folder_path / "my-data"
+        folder.mkdir()
+        (folder / "defs.yaml").write_text("type: tfr_assets.TFRecordDataset\nattributes:\n  source: a.parquet\n")
+        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
+            pass
+    assert "dataset name 'my-data': use letters, digits and underscores only" in str(_first(caught.value))
+
+
+def test_all_settings_arrive_as_they_were_meant() -> None:
+    made = TFRecordDataset.from_attributes_dict(
+        attributes={
+            "source": {"path": "raw/*.csv", "options": {"delimiter": ";", "null_values": ["", "-1"]}},
+            "shards": 3,
+            "compression": "zlib",
+            "features": {
+                "drop": ["1"],
+                "rename": {"a": "b"},
+                "cast": {"c": "float32"},
+                "shape": {"d": [2, 3]},
+                "fill": {"e": 0, "f": "x"},
+            },
+            "shuffle": 0,
+            "schedule": "@daily",
+            "description": "Mine.",
+            "owners": ["me@example.com", "team:data"],
+            "tags": {"version": 2, "draft": True, "domain": "travel"},
+        }
+    )
+    assert made.source == Source(path="raw/*.csv", options={"delimiter": ";", "null_values": ["", "-1"]})
+    assert made.features == FeatureOptions(("1",), {"a": "b"}, {"c": "float32"}, {"d": (2, 3)}, {"e": 0, "f": "x"})
+    assert (made.shards, made.compression, made.shuffle, made.schedule) == (3, "zlib", 0, "@daily")
+    assert made.tags == {"version": "2", "draft": "true", "domain": "travel"}
+
+
+def test_templates_are_filled_in_before_they_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_DATA", "/elsewhere")
+    attributes = {"source": "{{ env.MY_DATA }}/x.parquet", "shards": "{{ 2 }}"}
+    made = TFRecordDataset.from_attributes_dict(attributes=attributes)
+    assert (made.source.path, made.shards) == ("/elsewhere/x.parquet", 2)
+    with pytest.raises(Exception, match="shards: expected a whole number from 1 to 99999, such as 16; found 0"):
+        TFRecordDataset.from_attributes_dict(attributes={"source": "x", "shards": "{{ 0 }}"})
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("raw/x.parquet", "/project/raw/x.parquet"),
+        ("/abs/x.parquet", "/abs/x.parquet"),
+        ("~/x.parquet", "~/x.parquet"),
+        ("s3://bucket/x/*.parquet", "s3://bucket/x/*.parquet"),
+        ("../raw", "/project/../raw"),
+    ],
+)
+def test_relative_paths_start_at_the_projects_root(given: str, found: str) -> None:
+    assert seen_from(Path("/project"), given) == found
+
+
+def test_every_field_is_described_with_an_example() -> None:
+    properties = TFRecordDataset.model().model_json_schema()["properties"]
+    assert list(properties) == list(PARSERS)
+    for name, property_ in properties.items():
+        assert property_["description"] and property_["examples"], name
+        for example in property_["examples"]:
+            PARSERS[name](example)
+
+
+def _first(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

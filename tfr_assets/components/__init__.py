@@ -1,0 +1,14 @@
+"""The only room that knows Dagster: a dataset's YAML becomes assets, checks, jobs and a schedule.
+
+    dataset     the component: fields in, definitions out
+    fields      what may stand in the YAML, and what is said when something else does
+    yaml_errors where in the YAML it stands
+    scaffold    a new dataset's YAML
+    raw, shards, merged, readers, on_disk
+                one asset each
+    checks      what the assets are checked for; `verdicts` decides, without Dagster
+    jobs        refresh, verify, readers; the schedule
+    executor    one process a step, forked from a server that has imported what steps need (`preload`)
+
+Modules of the rooms below that come with compiled kernels are imported inside the steps, never by the definitions.
+"""

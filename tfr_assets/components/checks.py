@@ -1,0 +1,96 @@
+"""The checks of `shards`, by partition, and of `merged`. Each reads its files back from the disk once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from tfr_assets.components.evaluation import evaluation
+from tfr_assets.components.failures import chosen_partitions
+from tfr_assets.components.look import Look
+from tfr_assets.components.progress import logged
+from tfr_assets.components.verdicts import CHECKS, Verdict, judge, judge_size
+from tfr_assets.errors import TfrError
+from tfr_assets.records.manifest import Manifest
+from tfr_assets.writing.dataset import Dataset
+
+if TYPE_CHECKING:
+    from tfr_assets.records.report import FileReport
+
+
+def build_shard_checks(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.AssetChecksDefinition:
+    """Returns the checks of the asset `shards`, evaluated for every partition of a run."""
+    dataset, key = look.dataset, look.key("shards")
+    specs = _specs(key, partitions)
+
+    @dg.multi_asset_check(name=f"{dataset.name}_check_shards", specs=specs, description="Reads every shard back.")
+    def check_shards(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
+        keys = chosen_partitions(context)
+        expected = _assigned(dataset)
+        report_progress = logged(context.log.info)
+        sizes = {}
+        for done, partition in enumerate(keys):
+            report, manifest = _read(dataset.layout.shard_path(partition))
+            sizes[partition] = report.bytes
+            rows = expected if isinstance(expected, str) else expected[partition]
+            for verdict in judge(report, manifest, rows):
+                yield from _told(context, verdict, key, partition)
+            report_progress(done + 1, len(keys))
+        total = sum(sizes.values()) / len(sizes) * dataset.shards
+        for partition, size in sizes.items():
+            yield from _told(context, judge_size(size, total, dataset.shards), key, partition)
+        yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
+
+    return check_shards
+
+
+def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
+    """Returns the checks of the asset `merged`."""
+    dataset, key = look.dataset, look.key("merged")
+    specs = _specs(key, None)
+
+    @dg.multi_asset_check(name=f"{dataset.name}_check_merged", specs=specs, description="Reads the merged file back.")
+    def check_merged(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
+        expected = _assigned(dataset)
+        report, manifest = _read(dataset.layout.merged_path())
+        rows = expected if isinstance(expected, str) else sum(expected.values())
+        for verdict in (*judge(report, manifest, rows), judge_size(report.bytes, report.bytes, 1)):
+            yield from _told(context, verdict, key, None)
+        yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
+
+    return check_merged
+
+
+def _specs(key: dg.AssetKey, partitions: dg.PartitionsDefinition | None) -> list[dg.AssetCheckSpec]:
+    return [
+        dg.AssetCheckSpec(
+            check.name, asset=key, description=check.description, blocking=check.blocking, partitions_def=partitions
+        )
+        for check in CHECKS
+    ]
+
+
+def _read(path: Path) -> "tuple[FileReport, Manifest | None]":
+    from tfr_assets.records.report import examine
+
+    manifest = Manifest.load(path)
+    return examine(path, manifest, manifest.features if manifest else None), manifest
+
+
+def _assigned(dataset: Dataset) -> dict[str, int] | str:
+    """Returns how many rows the raw data assigns to each shard, or why that is not known."""
+    from tfr_assets.writing.plan import plan_shards
+
+    try:
+        return {shard.key: shard.rows for shard in plan_shards(dataset).shards}
+    except TfrError as error:
+        return str(error)
+
+
+def _told(
+    context: dg.AssetCheckExecutionContext, verdict: Verdict, key: dg.AssetKey, partition: str | None
+) -> Iterator[dg.AssetCheckEvaluation]:
+    if not verdict.passed:
+        context.log.warning(f"{verdict.check.name} of {partition or key.to_user_string()}: {verdict.says}")
+    yield evaluation(verdict, key, partition, context.instance)

@@ -1,0 +1,180 @@
+"""The component `tfr_assets.TFRecordDataset`: fields in, definitions out."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import dagster as dg
+from pydantic import BaseModel, ConfigDict, Field
+
+from tfr_assets.components.checks import build_merged_checks, build_shard_checks
+from tfr_assets.components.fields import PARSERS, FeaturesField, SourceField
+from tfr_assets.components.jobs import build_jobs, build_schedule
+from tfr_assets.components.look import Look
+from tfr_assets.components.merged import build_merged
+from tfr_assets.components.on_disk import build_on_disk
+from tfr_assets.components.raw import build_raw
+from tfr_assets.components.readers import build_readers
+from tfr_assets.components.scaffold import DatasetScaffolder
+from tfr_assets.components.shards import build_shards
+from tfr_assets.components.yaml_errors import render, with_parsers
+from tfr_assets.layout import Layout
+from tfr_assets.records.features import FeatureOptions
+from tfr_assets.sources import Source
+from tfr_assets.writing.dataset import Dataset
+
+
+def _field(name: str, yaml_type: Any, description: str, *examples: Any) -> dg.Resolver:
+    return dg.Resolver(
+        lambda context, value: PARSERS[name](render(context, value)),
+        model_field_type=yaml_type,
+        description=description,
+        examples=list(examples),
+        inject_before_resolve=False,
+    )
+
+
+@dg.scaffold_with(DatasetScaffolder)
+class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
+    """Tables in, verified TFRecord shards out, as one group of assets named after the folder of the YAML.
+
+    Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file) and
+    `readers` (how fast they are read). Checks read every file back. Jobs: `NAME_refresh`, `NAME_verify` and
+    `NAME_readers`.
+
+    Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    source: Annotated[
+        Source,
+        _field(
+            "source",
+            str | SourceField,
+            "Where the raw data is: Parquet, CSV (also zipped), JSON lines or Arrow; a file, a folder, a glob, or an "
+            "fsspec URL of these; or a Python function. Relative paths start at the project's root.",
+            "raw/my_data.parquet",
+            "s3://bucket/table/*.parquet",
+            {"path": "raw/*.csv.gz", "options": {"delimiter": ";"}},
+            {"callable": "my_package.my_module:my_rows"},
+        ),
+    ]
+    shards: Annotated[
+        int,
+        _field(
+            "shards",
+            int,
+            "Number of files, each one partition. Best are files of 100 to 200 MB; for less data it does not matter.",
+            16,
+        ),
+    ] = 16
+    compression: Annotated[
+        str,
+        _field(
+            "compression",
+            str,
+            "`none`, `gzip` or `zlib`. `none` is by far the fastest to write and to read.",
+            "none",
+            "gzip",
+        ),
+    ] = "none"
+    features: Annotated[
+        FeatureOptions,
+        _field(
+            "features",
+            FeaturesField,
+            "What to do with which column: drop, rename, cast, shape, fill. Default: every column becomes a feature.",
+            {"drop": ["comment"], "rename": {"dep_delay": "delay"}, "cast": {"price": "float32"}},
+        ),
+    ] = FeatureOptions()
+    shuffle: Annotated[
+        int | None,
+        _field(
+            "shuffle",
+            int,
+            "A seed: all rows are shuffled once, by it, before they are cut into shards. Default: rows stay in order.",
+            42,
+        ),
+    ] = None
+    schedule: Annotated[
+        str | None,
+        _field(
+            "schedule",
+            str,
+            "When the dataset is refreshed: a cron expression, in UTC. It runs as soon as the daemon does.",
+            "0 6 * * *",
+            "@daily",
+        ),
+    ] = None
+    description: Annotated[
+        str,
+        _field("description", str, "What the data is; shown with each asset.", "All flights out of New York, 2013."),
+    ] = ""
+    owners: Annotated[
+        list[str],
+        _field(
+            "owners",
+            list[str],
+            "E-mail addresses and teams, the latter as `team:name`.",
+            ["me@example.com", "team:data"],
+        ),
+    ] = Field(default_factory=list)
+    tags: Annotated[
+        dict[str, str],
+        _field("tags", dict[str, Any], "Keys and values to filter assets by.", {"domain": "travel"}),
+    ] = Field(default_factory=dict)
+
+    @classmethod
+    @cache
+    def model(cls) -> type[BaseModel]:
+        """Returns the model of the YAML, which says what is wrong in words of this project."""
+        return with_parsers(super().model(), PARSERS)
+
+    @classmethod
+    def get_spec(cls) -> dg.ComponentTypeSpec:
+        """Returns what the catalog of components shows."""
+        return dg.ComponentTypeSpec(
+            tags=["tfrecord", "tensorflow", "machine-learning"],
+            produces=["asset", "asset_check", "job", "schedule"],
+        )
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Returns the definitions of the dataset that is named after the YAML's folder."""
+        folder = context.path if context.path.is_dir() else context.path.parent
+        look = Look(self.dataset(folder.name, context.project_root), self.description, self.owners, self.tags)
+        partitions = dg.StaticPartitionsDefinition(look.dataset.shard_keys)
+        return dg.Definitions(
+            assets=[
+                build_raw(look),
+                build_shards(look, partitions),
+                build_merged(look),
+                build_readers(look),
+                build_on_disk(look, partitions),
+            ],
+            asset_checks=[build_shard_checks(look, partitions), build_merged_checks(look)],
+            jobs=build_jobs(look, partitions),
+            schedules=[build_schedule(look, self.schedule)] if self.schedule else [],
+        )
+
+    def dataset(self, name: str, project: Path) -> Dataset:
+        """Returns the dataset as the rooms below know it.
+
+        Args:
+            name: Its name: that of the YAML's folder.
+            project: The project's root, where relative paths start.
+
+        Raises:
+            ConfigError: The name cannot be a folder's, a file's and an asset's at once.
+        """
+        Layout.of(name)  # says what is wrong with a name before Dagster says that of an op it was never told of
+        source = replace(self.source, shuffle_seed=self.shuffle)
+        if source.path is not None:
+            source = replace(source, path=seen_from(project, source.path))
+        return Dataset(name, source, self.shards, self.compression, self.features)
+
+
+def seen_from(root: Path, path: str) -> str:
+    """Returns `path` as seen from `root`, unless it is a URL, absolute, or in a home folder."""
+    return path if "://" in path or path.startswith("~") else str(root / path)

@@ -1,0 +1,78 @@
+"""How a step fails: in a user's words where a user can mend it, again where waiting may help, loudly otherwise."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from tfr_assets.errors import TfrError
+
+_RETRIES = 2
+_SECONDS_BETWEEN = 2
+# a busy network drive, a dropped connection: not a full disk, a missing file or a forbidden one
+_TRANSIENT = {
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.EINTR,
+    errno.EIO,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.ECONNRESET,
+    errno.ECONNREFUSED,
+    errno.ECONNABORTED,
+    errno.EPIPE,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+}
+
+
+@contextmanager
+def reported(**where: str) -> Iterator[None]:
+    """Turns errors into what Dagster shows best.
+
+    A `TfrError` fails the step with its message alone. An error that may pass by itself is tried again. Any other is a
+    bug and keeps its stack trace.
+
+    Args:
+        where: Shown as metadata of the failure, such as the shard's key.
+
+    Raises:
+        dg.Failure: A problem that a person must mend.
+        dg.RetryRequested: A problem that may be gone in a moment.
+    """
+    try:
+        yield
+    except (TfrError, OSError) as error:
+        if is_transient(error):
+            raise dg.RetryRequested(max_retries=_RETRIES, seconds_to_wait=_SECONDS_BETWEEN) from error
+        if not isinstance(error, TfrError):
+            raise
+        shown = {**where, "problem": type(error).__name__}
+        # where the message wraps somebody else's exception, such as one from a user's function, that one's trace helps
+        raise dg.Failure(str(error), metadata=shown, allow_retries=False) from error.__cause__
+
+
+def chosen_partitions(context: dg.OpExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
+    """Returns the partitions of the run: one, a range or all.
+
+    Raises:
+        dg.Failure: The run was started without; Dagster itself says only that it is "non-partitioned".
+    """
+    try:
+        return list(context.partition_keys)
+    except dg.DagsterInvariantViolationError:
+        raise dg.Failure(
+            "this run was started without partitions. In the UI, choose them when you launch it; "
+            "on the command line, `tfr run NAME` takes all",
+            allow_retries=False,
+        ) from None
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Whether an error, or the one that caused it, may not happen again."""
+    while error is not None:
+        if isinstance(error, OSError):
+            return error.errno in _TRANSIENT or isinstance(error, ConnectionError | TimeoutError)
+        error = error.__cause__
+    return False

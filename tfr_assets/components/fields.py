@@ -1,0 +1,231 @@
+"""What may stand in a dataset's YAML: one parser a field, from what YAML gives to what the project works with.
+
+Every message begins with the field's name, says what was found, and what to write instead. Owners, tags and cron
+expressions are put to Dagster itself, so that the two never disagree.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from tfr_assets.errors import ConfigError
+from tfr_assets.records.compression import COMPRESSIONS
+from tfr_assets.records.features import FeatureOptions
+from tfr_assets.sources import Source
+from tfr_assets.writing.dataset import MAX_SHARDS
+
+
+class SourceField(dg.Model):
+    """The long form of `source`."""
+
+    path: str | None = Field(
+        None,
+        description="A file, a folder, a glob, or an fsspec URL of these. Relative paths start at the project's root.",
+        examples=["raw/*.parquet", "s3://bucket/table/"],
+    )
+    callable: str | None = Field(
+        None,
+        description="Instead of `path`: `package.module:function`, a function without arguments that returns or yields "
+        "Arrow tables or batches, pandas DataFrames, or dicts (one a row).",
+        examples=["my_package.my_module:my_rows"],
+    )
+    format: str | None = Field(
+        None,
+        description="`parquet`, `csv`, `jsonl` or `arrow`. Default: by the files' endings.",
+        examples=["csv"],
+    )
+    options: dict[str, Any] = Field(
+        {},
+        description="How text is read. csv: delimiter, quote_char, column_names, skip_rows, encoding, null_values, "
+        "column_types; jsonl: column_types.",
+        examples=[{"delimiter": ";", "null_values": ["", "NA"]}],
+    )
+    storage_options: dict[str, Any] = Field(
+        {}, description="Passed to fsspec, for a URL that needs it.", examples=[{"anon": True}]
+    )
+
+
+class FeaturesField(dg.Model):
+    """What to do with which column. Columns that are not named are kept as they are."""
+
+    drop: list[str] = Field([], description="Columns to leave out.", examples=[["id", "comment"]])
+    rename: dict[str, str] = Field({}, description="New feature names by column.", examples=[{"dep_delay": "delay"}])
+    cast: dict[str, str] = Field(
+        {},
+        description="Arrow types by column. A value that does not survive the cast is an error.",
+        examples=[{"price": "float32"}],
+    )
+    shape: dict[str, list[int]] = Field(
+        {},
+        description="Fixed shapes by list column: every row must have exactly that many values.",
+        examples=[{"pixels": [28, 28]}],
+    )
+    fill: dict[str, int | float | str] = Field(
+        {}, description="What readers put where a column is null.", examples=[{"arr_delay": 0.0}]
+    )
+
+
+def parse_source(value: Any) -> Source:
+    """Returns the source that a path, a URL or a mapping names."""
+    if isinstance(value, str):
+        return Source(path=value)
+    fields = _mapping("source", value, "a path such as 'raw/*.parquet', or a mapping with `path` or `callable`")
+    _refuse_unknown("source", fields, SourceField.model_fields)
+    for name in ("path", "callable", "format"):
+        if fields.get(name) is not None and not isinstance(fields[name], str):
+            raise ConfigError(f"source.{name}: expected text, found {fields[name]!r}")
+    return Source(**fields)
+
+
+def parse_shards(value: Any) -> int:
+    """Returns the number of shards."""
+    if not _is_whole(value) or not 1 <= value <= MAX_SHARDS:
+        raise ConfigError(f"shards: expected a whole number from 1 to {MAX_SHARDS}, such as 16; found {value!r}")
+    return int(value)
+
+
+def parse_compression(value: Any) -> str:
+    """Returns the name of a compression."""
+    if value not in COMPRESSIONS:
+        raise ConfigError(
+            f"compression: {value!r} is not known{_did_you_mean(value, COMPRESSIONS)}. Choose {_either(COMPRESSIONS)}"
+        )
+    return str(value)
+
+
+def parse_features(value: Any) -> FeatureOptions:
+    """Returns what to do with which column."""
+    fields = _mapping("features", value, "a mapping with drop, rename, cast, shape or fill")
+    _refuse_unknown("features", fields, FeaturesField.model_fields)
+    shapes = _by_column("shape", fields, _is_shape, "a list of sizes such as [28, 28]")
+    return FeatureOptions(
+        drop=tuple(_texts("features.drop", fields.get("drop", []), "such as [id, comment]")),
+        rename=_by_column("rename", fields, lambda new: isinstance(new, str), "a new name"),
+        cast=_by_column("cast", fields, lambda type_: isinstance(type_, str), "an Arrow type such as float32"),
+        shape={column: tuple(shape) for column, shape in shapes.items()},
+        fill=_by_column("fill", fields, lambda fill: isinstance(fill, int | float | str), "a number or text"),
+    )
+
+
+def parse_shuffle(value: Any) -> int:
+    """Returns the seed of the shuffle."""
+    if not _is_whole(value) or value < 0:
+        raise ConfigError(
+            f"shuffle: expected a seed, a whole number from 0 up such as 42, found {value!r}; "
+            "leave the line out to keep the rows in order"
+        )
+    return int(value)
+
+
+def parse_schedule(value: Any) -> str:
+    """Returns a cron expression."""
+    try:
+        dg.ScheduleDefinition(name="check", job_name="check", cron_schedule=str(value))
+    except dg.DagsterError as error:
+        raise ConfigError(
+            f"schedule: {value!r} is not a cron expression. Write minute, hour, day of month, month and day of week, "
+            "such as '0 6 * * *' for every day at 06:00"
+        ) from error
+    return str(value)
+
+
+def parse_description(value: Any) -> str:
+    """Returns the description."""
+    if not isinstance(value, str):
+        raise ConfigError(f"description: expected text, found {value!r}; put it in quotes")
+    return value
+
+
+def parse_owners(value: Any) -> list[str]:
+    """Returns the owners: e-mail addresses and teams."""
+    for owner in (owners := _texts("owners", value, "such as [me@example.com, 'team:data']")):
+        try:
+            dg.AssetSpec("check", owners=[owner])
+        except dg.DagsterError as error:
+            raise ConfigError(
+                f"owners: {owner!r} is neither an e-mail address nor a team, which is written 'team:name'"
+            ) from error
+    return owners
+
+
+def parse_tags(value: Any) -> dict[str, str]:
+    """Returns the tags; numbers and truth values become text, as YAML writes many a text without quotes."""
+    tags = {}
+    for key, tag in _mapping("tags", value, "keys with values, such as {domain: travel}").items():
+        text = str(tag).lower() if isinstance(tag, bool) else str(tag)
+        try:
+            dg.AssetSpec("check", tags={key: text})
+        except dg.DagsterError as error:
+            raise ConfigError(
+                f"tags.{key}: {tag!r} cannot be a tag. Use up to 63 letters, digits, '_', '-' and '.' for key and value"
+            ) from error
+        tags[key] = text
+    return tags
+
+
+PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "source": parse_source,
+    "shards": parse_shards,
+    "compression": parse_compression,
+    "features": parse_features,
+    "shuffle": parse_shuffle,
+    "schedule": parse_schedule,
+    "description": parse_description,
+    "owners": parse_owners,
+    "tags": parse_tags,
+}
+
+
+def unknown_key(where: str, key: object, known: Iterable[str]) -> str:
+    """Returns what is said of a key that nothing knows."""
+    known = list(known)
+    return f"{where}: not a setting{_did_you_mean(key, known)}. Known are {', '.join(known)}"
+
+
+def _refuse_unknown(field: str, found: Mapping[str, Any], known: Iterable[str]) -> None:
+    known = list(known)
+    for key in found:
+        if key not in known:
+            raise ConfigError(unknown_key(f"{field}.{key}", key, known))
+
+
+def _did_you_mean(found: object, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(found), list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _mapping(field: str, value: Any, expected: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{field}: expected {expected}; found {value!r}")
+    return {str(key): item for key, item in value.items()}
+
+
+def _by_column(name: str, fields: Mapping[str, Any], fits: Callable[[Any], bool], expected: str) -> dict[str, Any]:
+    field = f"features.{name}"
+    by_column = _mapping(field, fields.get(name, {}), f"columns, each with {expected}")
+    for column, value in by_column.items():
+        if not fits(value):
+            raise ConfigError(f"{field}.{column}: expected {expected}; found {value!r}")
+    return by_column
+
+
+def _texts(field: str, value: Any, example: str) -> list[str]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{field}: expected a list of texts, {example}; found {value!r}")
+    return list(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(_is_whole(size) and size > 0 for size in value)
+
+
+def _either(choices: Iterable[str]) -> str:
+    *first, last = choices
+    return f"{', '.join(first)} or {last}"

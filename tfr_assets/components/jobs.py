@@ -1,0 +1,80 @@
+"""Jobs of a dataset, and the schedule: refresh makes everything, verify reads everything back, readers measures."""
+
+from typing import Any
+
+import dagster as dg
+
+from tfr_assets.components.look import Look
+
+DATASET_TAG = "tfr/dataset"  # dagster.yaml lets one run a dataset through at a time
+_ALL_STEPS = {"dagster/retry_strategy": "ALL_STEPS"}  # see shards.py; what is there already is skipped anyway
+
+
+def refresh_job(name: str) -> str:
+    """Returns the name of the job that makes everything of a dataset."""
+    return f"{name}_refresh"
+
+
+def verify_job(name: str) -> str:
+    """Returns the name of the job that checks what is stored."""
+    return f"{name}_verify"
+
+
+def readers_job(name: str) -> str:
+    """Returns the name of the job that measures the readers."""
+    return f"{name}_readers"
+
+
+def all_partitions(keys: list[str]) -> dict[str, str]:
+    """Returns the tags of a run over all partitions at once."""
+    return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+
+
+def build_jobs(look: Look, partitions: dg.StaticPartitionsDefinition) -> list[Any]:
+    """Returns the jobs of a dataset."""
+    name = look.dataset.name
+
+    def keys(*parts: str) -> dg.AssetSelection:
+        return dg.AssetSelection.assets(*(look.key(part) for part in parts))
+
+    def job(job_name: str, selection: dg.AssetSelection, description: str, by_shard: bool = True) -> Any:
+        return dg.define_asset_job(
+            job_name,
+            selection,
+            description=description,
+            tags={DATASET_TAG: name, **_ALL_STEPS},
+            partitions_def=partitions if by_shard else None,
+        )
+
+    return [
+        # an asset's checks come with it
+        job(
+            refresh_job(name),
+            keys("raw", "shards", "merged"),
+            "Raw data to checked, merged TFRecord files, in one run.",
+        ),
+        # here they are named, because the shards themselves are left out
+        job(
+            verify_job(name),
+            keys("on_disk") | dg.AssetSelection.checks_for_assets(look.key("shards")),
+            "Reads shards back from the disk and checks them again. Writes none.",
+        ),
+        job(readers_job(name), keys("readers"), "Measures how fast each reader is.", by_shard=False),
+    ]
+
+
+def build_schedule(look: Look, cron: str) -> dg.ScheduleDefinition:
+    """Returns the schedule that refreshes a dataset."""
+    name = look.dataset.name
+
+    @dg.schedule(
+        name=f"{name}_schedule",
+        job_name=refresh_job(name),
+        cron_schedule=cron,
+        default_status=dg.DefaultScheduleStatus.RUNNING,  # whoever writes a schedule wants it to run
+        description=f"Refreshes {name}: `{cron}`, in UTC.",
+    )
+    def refresh() -> dg.RunRequest:
+        return dg.RunRequest(tags=all_partitions(look.dataset.shard_keys))
+
+    return refresh

@@ -1,0 +1,152 @@
+"""The asset `shards`: one partition a file, one executor step a file, one run for all of them.
+
+    raw → plan ─┬→ write_shard[train_00000_of_00016] ─┬→ commit → the asset
+                ├→ write_shard[train_00001_of_00016] ─┤
+                └→ …                                  ┘
+
+`write_shard` records its partition as materialized at once, so that one failing shard does not take the others' record
+with it; `commit` repeats the record, because the asset's checks and `merged` wait for its output.
+
+When the process of a run was killed, Dagster's re-execution "from failure" may hand `commit` a part of the shards only
+and would then mark all of them as materialized. So `commit` counts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from tfr_assets.components.failures import chosen_partitions, reported
+from tfr_assets.components.look import Look
+from tfr_assets.components.metadata import file_metadata, megabytes
+from tfr_assets.components.progress import counted, logged
+
+if TYPE_CHECKING:
+    from tfr_assets.writing.plan import ShardingPlan
+    from tfr_assets.writing.shard import ShardWritten
+
+_DESCRIPTION = """TFRecord files, one a partition, written in parallel.
+
+A file appears under its name when it is whole. One that matches its manifest, input and settings is left as it is."""
+
+
+def build_shards(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+    """Returns the asset `shards` of a dataset."""
+    dataset = look.dataset
+
+    @dg.op(
+        name=f"{dataset.name}_plan",
+        ins={"raw": dg.In(dg.Nothing)},
+        out={"plan": dg.Out(), "shard": dg.DynamicOut()},
+        description="Assigns rows to shards and derives the feature spec; what cannot be encoded fails here.",
+    )
+    def plan(context: dg.OpExecutionContext) -> Iterator[Any]:
+        from tfr_assets.writing.plan import plan_shards
+
+        keys = chosen_partitions(context)
+        with reported(dataset=dataset.name):
+            planned = plan_shards(dataset)
+        yield dg.Output(planned, "plan")
+        for key in keys:
+            # a step gets its own shard only: the whole plan in every one would grow with the square of their number
+            alone = replace(planned, shards=(planned.shard(key),))
+            yield dg.DynamicOutput(alone, mapping_key=key.replace("-", "_"), output_name="shard")
+
+    @dg.graph_asset(
+        **look.asset("shards", _DESCRIPTION, {"tensorflow"}, code_version=look.shards_version),
+        ins={"raw": dg.AssetIn(look.key("raw"), dagster_type=dg.Nothing)},
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    )
+    def shards(raw: Any) -> Any:
+        planned, each = plan(raw)
+        return commit(planned, each.map(write_shard).collect())
+
+    return shards
+
+
+@dg.op(description="Writes one shard, or finds that it is there already.")
+def write_shard(context: dg.OpExecutionContext, plan: Any) -> Any:
+    """Writes the one shard of a plan and records its partition as materialized.
+
+    Returns:
+        The partition key and what became of it.
+    """
+    from tfr_assets.writing.shard import write_shard
+
+    (shard,) = plan.shards
+    with reported(shard=shard.key):
+        written = write_shard(plan, shard, counted(logged(context.log.info), shard.rows))
+    context.log.info(_story(shard.key, written))
+    context.log_event(
+        dg.AssetMaterialization(
+            Look(plan.dataset).key("shards"), partition=shard.key, metadata=_metadata(written), tags=_provenance(plan)
+        )
+    )
+    return shard.key, written
+
+
+@dg.op(out=dg.Out(dg.Nothing), description="Makes sure that every shard of the run was written.")
+def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> dg.MaterializeResult:
+    """Materializes the partitions of the run, unless one of them was not handed over.
+
+    Args:
+        context: The context of the step.
+        plan: The whole plan.
+        written: Partition keys and what became of them.
+
+    Raises:
+        dg.Failure: Shards are missing; the message names them.
+    """
+    from tfr_assets.writing.shard import finish_shards
+
+    done: dict[str, ShardWritten] = dict(written)
+    if missing := [key for key in context.partition_keys if key not in done]:
+        raise dg.Failure(_not_handed_over(missing, len(context.partition_keys)), allow_retries=False)
+    with reported(dataset=plan.dataset.name):
+        finish_shards(plan)
+    for key, shard in done.items():
+        context.add_asset_metadata(_metadata(shard), partition_key=key)
+    return dg.MaterializeResult(data_version=dg.DataVersion(_data_version(plan)))
+
+
+def _metadata(shard: "ShardWritten") -> dict[str, Any]:
+    shown = file_metadata(shard.manifest, shard.path, shard.seconds if shard.written else None)
+    return shown | {"peak_memory_bytes": shard.peak_memory_bytes}
+
+
+def _story(key: str, shard: "ShardWritten") -> str:
+    if not shard.written:
+        return f"{key}: skipped, {shard.path} matches its manifest, input and settings"
+    size = megabytes(shard.manifest.bytes)
+    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s to {shard.path}"
+
+
+def _data_version(plan: "ShardingPlan") -> str:
+    """Returns the version of all shards made from one inventory by the same settings.
+
+    It is one for all, and known before they are written, so that what `write_shard` and `commit` record is the same.
+    """
+    return f"{plan.inventory_fingerprint[:16]}-{Look(plan.dataset).shards_version}"
+
+
+def _provenance(plan: "ShardingPlan") -> dict[str, str]:
+    """Returns the tags with which Dagster itself marks an output, so that staleness is known of each shard at once."""
+    look = Look(plan.dataset)
+    raw = look.key("raw").to_user_string()
+    return {
+        "dagster/data_version": _data_version(plan),
+        "dagster/data_version_is_user_provided": "true",
+        "dagster/code_version": look.shards_version,
+        f"dagster/input_data_version/{raw}": plan.inventory_fingerprint,
+        f"dagster/input_event_pointer/{raw}": "NULL",
+    }
+
+
+def _not_handed_over(missing: list[str], total: int) -> str:
+    named = ", ".join(missing[:20]) + (", …" if len(missing) > 20 else "")
+    return (
+        f"{len(missing)} of {total} shards were not handed over: {named}. This happens when a killed run is "
+        "re-executed from failure. Launch all steps again: what is there already is not written a second time"
+    )
