@@ -23,7 +23,11 @@ def _imported_rooms(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "tfr_assets" else [node.module]
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names]
+                if node.module == "tfr_assets"
+                else [node.module]
+            )
         rooms |= {name.split(".")[1] for name in names if name.startswith("tfr_assets.")}
     return rooms
 
@@ -52,7 +56,9 @@ def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
 )
 def test_a_room_does_not_know_what_is_not_its_business(room: str, forbidden: set[str]) -> None:
     for path in (PACKAGE / room).rglob("*.py"):
-        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
         names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
         assert {name.split(".")[0] for name in names} & forbidden == set(), path

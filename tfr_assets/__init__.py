@@ -11,7 +11,7 @@ _LAZY = {
     "TFRecordDataset": "tfr_assets.components.dataset",
     "read": "tfr_assets.reading.read",
 }
-__all__ = ["TFRecordDataset", "read"]  # noqa: F822 - resolved by __getattr__
+__all__ = ["TFRecordDataset", "read"]
 
 
 def __getattr__(name: str) -> Any:

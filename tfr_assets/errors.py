@@ -25,7 +25,7 @@ class SourceError(TfrError):
     """Raw data that cannot be used. The message names the file."""
 
 
-class SourceChanged(SourceError):  # noqa: N818
+class SourceChanged(SourceError):
     """Raw data that differs from its inventory, so that shards of two versions would mix."""
 
 
@@ -41,5 +41,5 @@ class WriteError(TfrError):
     """A file that could not be written whole. Nothing under its final name was touched."""
 
 
-class DamagedFile(TfrError):  # noqa: N818 - named after what the user has before them
+class DamagedFile(TfrError):
     """A file that is not what it must be. The message lists the first faults, by file, record and offset."""

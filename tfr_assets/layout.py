@@ -102,7 +102,9 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ConfigError(f"dataset name {self.name!r}: use letters, digits and underscores only, such as 'my_data'")
+            raise ConfigError(
+                f"dataset name {self.name!r}: use letters, digits and underscores only, such as 'my_data'"
+            )
 
     @classmethod
     def of(cls, name: str, root: Path | None = None) -> "Layout":

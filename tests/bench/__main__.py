@@ -29,9 +29,12 @@ def main() -> None:
     lines: list[Line] = []
     console = Console(stderr=True)
     for part in (_records, _dagster):
-        with console.status(f"measuring {part.__name__.strip('_')}"), tempfile.TemporaryDirectory() as folder:
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                lines += pool.submit(part, Path(folder)).result()
+        with (
+            console.status(f"measuring {part.__name__.strip('_')}"),
+            tempfile.TemporaryDirectory() as folder,
+            ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        ):
+            lines += pool.submit(part, Path(folder)).result()
     table = Table(box=None, header_style="bold")
     for column in ("measured", "figure", "target", "", "detail"):
         table.add_column(column, overflow="fold")

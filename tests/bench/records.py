@@ -73,7 +73,9 @@ def _measure_writing(flights: pa.Table, batches: list[pa.RecordBatch], path: Pat
     )
     seed = _seed_seconds_a_record(flights, path.with_name("seed.tfrecord"))
     ours = statistics.median(seconds["ours"]) / flights.num_rows
-    yield Line("encode + frame + CRC, in memory", f"{flights.num_rows / statistics.median(seconds['encode']):,.0f} records/s")
+    yield Line(
+        "encode + frame + CRC, in memory", f"{flights.num_rows / statistics.median(seconds['encode']):,.0f} records/s"
+    )
     yield Line(
         "encode + frame + CRC + write, against the seeds' code",
         f"{seed / ours:.0f}×",

@@ -26,7 +26,10 @@ print(json.dumps([time.perf_counter() - started, sorted({"tensorflow", "numba"} 
 
 def measure_steps(folder: Path) -> Iterator[Line]:
     """Yields the lines of this part; works in `folder`."""
-    loads = [json.loads(subprocess.run([sys.executable, "-c", _LOAD], capture_output=True, check=True).stdout) for _ in range(3)]
+    loads = [
+        json.loads(subprocess.run([sys.executable, "-c", _LOAD], capture_output=True, check=True).stdout)
+        for _ in range(3)
+    ]
     seconds, heavy = sorted(loads)[1]
     detail = f"imports {' and '.join(heavy) or 'neither TensorFlow nor numba'}"
     yield Line("loading the definitions", f"{seconds:.1f} s", "≤ 3 s", seconds <= 3 and not heavy, detail)
@@ -63,7 +66,9 @@ def _measure_memory(project: Project) -> Line:
         peaks[rows] = max(shard["peak_memory_bytes"] for shard in run.materialized("shards").values())
     detail = " and ".join(f"{peak / 1e6:.0f} MB for {rows:,} rows" for rows, peak in peaks.items())
     largest = max(peaks.values())
-    return Line("peak memory of a shard's process", f"{largest / 1e6:.0f} MB", "< 400 MB", largest < _MEMORY_LIMIT, detail)
+    return Line(
+        "peak memory of a shard's process", f"{largest / 1e6:.0f} MB", "< 400 MB", largest < _MEMORY_LIMIT, detail
+    )
 
 
 def _wide(rows: int) -> pa.Table:

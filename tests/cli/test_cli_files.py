@@ -31,7 +31,9 @@ def frame(payload: bytes) -> bytes:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    table = pa.table({"number": range(RECORDS), "name": [f"row {i}" for i in range(RECORDS)], "maybe": [1.5, None] * 50})
+    table = pa.table(
+        {"number": range(RECORDS), "name": [f"row {i}" for i in range(RECORDS)], "maybe": [1.5, None] * 50}
+    )
     spec = derive_spec(table.schema, {"number": 0, "name": 0})
     path = tmp_path / "shards" / "some-train.tfrecord-00000-of-00001"
     frames = (some for batch in table.to_batches() for some in ExampleEncoder(spec).encode(batch))

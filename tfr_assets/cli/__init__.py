@@ -25,7 +25,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tfr-assets")
 def cli() -> None:
-    """Turn raw data into verified TFRecord shards, and look after them.
+    r"""Turn raw data into verified TFRecord shards, and look after them.
 
     \b
     tfr run flights                       raw, shards, checks, merged, readers
@@ -40,8 +40,8 @@ def cli() -> None:
 @as_json
 def list_datasets(as_json: bool) -> None:
     """List the datasets and what there is of them."""
-    from tfr_assets.components.load import load_datasets
     from tfr_assets.cli.status import status_of
+    from tfr_assets.components.load import load_datasets
 
     rows = [status_of(dataset) for dataset in load_datasets().values()]
     if as_json:
@@ -74,12 +74,12 @@ def list_datasets(as_json: bool) -> None:
 def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
     """Materialize datasets end to end: raw, shards, checks, merged, readers.
 
-    What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster instance that
-    `make ui` shows.
+    What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster
+    instance that `make ui` shows.
     """
-    from tfr_assets.components.load import load_datasets
     from tfr_assets.cli.execute import open_instance, run_dataset
     from tfr_assets.cli.terminal import err, out, stderr_to, steps_bar
+    from tfr_assets.components.load import load_datasets
 
     datasets = load_datasets()
     chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
@@ -107,8 +107,8 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
 def verify(paths: Sequence[Path], as_json: bool) -> None:
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
-    PATH is a file or a folder of files, written by this project or by anyone, of any compression. Files with a manifest are also held
-    against it: size, count, content, and that every record parses.
+    PATH is a file or a folder of files, written by this project or by anyone, of any compression. Files with a manifest
+    are also held against it: size, count, content, and that every record parses.
     """
     from tfr_assets.cli.verify import find_files, verify_files
 
@@ -144,22 +144,28 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
             out.print(str(fault), markup=False, soft_wrap=True)
         more = report.fault_count + report.feature_fault_count - min(len(faults), _SHOWN_FAULTS)
         if more:
-            out.print(f"{report.path}: and {more:,} more faults; --json lists up to 1,000", markup=False, soft_wrap=True)
+            out.print(
+                f"{report.path}: and {more:,} more faults; --json lists up to 1,000", markup=False, soft_wrap=True
+            )
     bad = sum(not report.ok for report in reports)
     records, total = sum(r.records for r in reports), sum(r.bytes for r in reports)
-    verdict = f"[red]{bad} of {len(reports)} files are bad[/]" if bad else f"[green]all {len(reports)} files are whole[/]"
+    verdict = (
+        f"[red]{bad} of {len(reports)} files are bad[/]" if bad else f"[green]all {len(reports)} files are whole[/]"
+    )
     out.print(f"{verdict}: {records:,} intact records, {size(total)}")
 
 
 @cli.command()
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show.")
+@click.option(
+    "-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show."
+)
 @as_json
 def inspect(path: Path, first: int, as_json: bool) -> None:
     """Show what is in a TFRecord file or folder: schema, counts, sizes, first records."""
     from tfr_assets.cli.look import as_document, show
-    from tfr_assets.records.inspect import inspect_file
     from tfr_assets.cli.verify import find_files
+    from tfr_assets.records.inspect import inspect_file
 
     files = find_files([path])
     if not files:

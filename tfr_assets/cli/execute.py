@@ -1,7 +1,7 @@
 """Runs a dataset's jobs from a terminal, on the same instance and data as the UI.
 
-    refresh   raw → shards → checks → merged → checks     one run
-    readers   measured in a run of their own
+refresh   raw → shards → checks → merged → checks     one run
+readers   measured in a run of their own
 """
 
 import os
@@ -102,7 +102,14 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         What was made and what failed. A step that fails raises nothing here.
     """
     outcome = Outcome(dataset.name)
-    _run(refresh_job(dataset.name), dataset.shard_keys, len(dataset.shard_keys) + _OTHER_STEPS, outcome, instance, progress)
+    _run(
+        refresh_job(dataset.name),
+        dataset.shard_keys,
+        len(dataset.shard_keys) + _OTHER_STEPS,
+        outcome,
+        instance,
+        progress,
+    )
     if outcome.ok and readers:
         _run(readers_job(dataset.name), list(READERS), 1, outcome, instance, progress)
     return outcome
@@ -184,7 +191,9 @@ def _add(made: Made, metadata: dict[str, Any]) -> None:
 
 
 def _wall_seconds(prefix: str, run_id: str, instance: dg.DagsterInstance) -> float:
-    stats = [s for s in instance.get_run_step_stats(run_id) if s.step_key == prefix or s.step_key.startswith(f"{prefix}.")]
+    stats = [
+        s for s in instance.get_run_step_stats(run_id) if s.step_key == prefix or s.step_key.startswith(f"{prefix}.")
+    ]
     started = [s.start_time for s in stats if s.start_time]
     ended = [s.end_time for s in stats if s.end_time]
     return max(ended) - min(started) if started and ended else 0.0

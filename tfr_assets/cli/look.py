@@ -42,7 +42,9 @@ def show(files: Sequence[Inspection]) -> None:
     columns = ("records", "size", "bytes a record", "compression", "file")
     out.print(table(f"in {folder}", columns, lines, numbers=columns[:3]))
     if len(files) > 1:
-        out.print(f"{sum(f.records for f in files):,} records, {size(sum(f.bytes for f in files))} in {len(files)} files")
+        out.print(
+            f"{sum(f.records for f in files):,} records, {size(sum(f.bytes for f in files))} in {len(files)} files"
+        )
     _show_features(files[0])
     for number, record in enumerate(files[0].first):
         out.print(f"\n[bold]record {number}[/]")

@@ -14,7 +14,15 @@ def made_table(outcome: "Outcome") -> Table:
     """Returns a line for each asset that was materialized."""
     columns = ("asset", "files", "records", "size", "seconds", "records/s", "where")
     rows = [
-        (made.asset, _files(made), f"{made.records:,}", size(made.bytes), f"{made.seconds:.1f}", _speed(made), made.path)
+        (
+            made.asset,
+            _files(made),
+            f"{made.records:,}",
+            size(made.bytes),
+            f"{made.seconds:.1f}",
+            _speed(made),
+            made.path,
+        )
         for made in outcome.made
     ]
     return table(f"\n{outcome.dataset}", columns, rows, numbers=columns[1:-1])

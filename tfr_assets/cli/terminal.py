@@ -51,7 +51,13 @@ def stderr_to(log: Path) -> Iterator[None]:
 @contextmanager
 def steps_bar(label: str) -> Iterator[Callable[[str, int, int], None]]:
     """Shows a bar of steps; yields a function that is told what is being done, steps done, and steps in all."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.fields[doing]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[doing]}"),
+    )
     with Progress(*columns, console=err) as bar:
         task = bar.add_task(label, total=None, doing="starting")
         yield lambda doing, done, total: bar.update(task, completed=done, total=total, doing=doing)

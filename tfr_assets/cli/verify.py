@@ -40,7 +40,11 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
 
 def _looks_like_one(name: str) -> bool:
     lower = name.lower()
-    return not lower.startswith(".") and any(part in lower for part in _NAME_PARTS) and not lower.endswith((".json", ".idx"))
+    return (
+        not lower.startswith(".")
+        and any(part in lower for part in _NAME_PARTS)
+        and not lower.endswith((".json", ".idx"))
+    )
 
 
 def verify_files(files: Sequence[Path], quiet: bool = False) -> list[FileReport]:

@@ -1,8 +1,9 @@
 """How a step fails: in a user's words where a user can mend it, again where waiting may help, loudly otherwise."""
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import dagster as dg
 
@@ -25,6 +26,11 @@ _TRANSIENT = {
     errno.EHOSTUNREACH,
     errno.ENETUNREACH,
 }
+
+
+class _Partitioned(Protocol):
+    @property
+    def partition_keys(self) -> Sequence[str]: ...
 
 
 @contextmanager
@@ -53,7 +59,7 @@ def reported(**where: str) -> Iterator[None]:
         raise dg.Failure(str(error), metadata=shown, allow_retries=False) from error.__cause__
 
 
-def chosen_partitions(context: dg.OpExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
+def chosen_partitions(context: _Partitioned) -> list[str]:
     """Returns the partitions of the run: one, a range or all.
 
     Raises:

@@ -1,0 +1,1 @@
+"""Arrow batches ↔ TFRecord bytes: encoding, framing, verifying, merging. Knows neither Dagster nor TensorFlow."""

@@ -1,7 +1,10 @@
 """Arrow columns → the encoder's table: what a column's memory looks like, as one line of numbers.
 
-The types that differ only in name are brought to a few physical ones first (`physical`); no value becomes a Python object.
+The types that differ only in name are brought to a few physical ones first (`physical`); no value becomes a Python
+object.
 """
+
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +15,7 @@ from tfr_assets.records import encode as e
 from tfr_assets.records.features import Feature, Kind
 from tfr_assets.records.jit import PADDING, address_of
 from tfr_assets.records.schema import is_list, physical_type, with_value_type
+from tfr_assets.records.wire import encode_varint
 
 _KINDS = {Kind.INT64: e.INT, Kind.FLOAT32: e.FLOAT, Kind.BYTES: e.BYTES}
 _INT64_MAX = 2**63 - 1
@@ -71,7 +75,8 @@ def physical(array: pa.Array, feature: Feature, cast: pa.DataType | None) -> pa.
         return array if array.type.equals(wanted) else pc.cast(array, wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaError(
-            f"column {feature.column!r} of type {array.type} cannot be cast to {cast or physical_type(array.type)}: {error}"
+            f"column {feature.column!r} of type {array.type} cannot be cast to {cast or physical_type(array.type)}: "
+            f"{error}"
         ) from error
 
 
@@ -107,8 +112,8 @@ class Column:
         feature = self.feature
         if array.null_count and not feature.optional:
             raise SchemaError(
-                f"column {feature.column!r} has a null in row {first_row + _first(pc.is_null(array))}, though the inventory "
-                "counted none; materialize raw again"
+                f"column {feature.column!r} has a null in row {first_row + _first(pc.is_null(array))}, though the "
+                "inventory counted none; materialize raw again"
             )
         line = [0] * e.FIELDS
         line[e.KIND] = _KINDS[feature.kind]
@@ -156,7 +161,7 @@ class Column:
         if None in shape:
             return
         inner = array.type.value_type
-        size = int(np.prod(shape, dtype=np.int64))
+        size = math.prod(length for length in shape if length is not None)
         while is_list(inner):
             size, inner = size // inner.list_size, inner.value_type
         wrong = pc.not_equal(pc.list_value_length(array), size)
@@ -188,10 +193,10 @@ class Column:
         if pa.types.is_boolean(data_type):
             line[e.VALUES], line[e.VALUE_BIT] = buffers[1].address, values.offset
             return
-        if pa.types.is_uint64(data_type) and (largest := pc.max(_flat(array)).as_py()) is not None and largest > _INT64_MAX:
+        if pa.types.is_uint64(data_type) and (largest := pc.max(_flat(array)).as_py() or 0) > _INT64_MAX:
             raise SchemaError(
-                f"column {self.feature.column!r} of type uint64 holds {largest}, at or after row {first_row}, which is beyond "
-                "int64, the only integer of a tf.Example. Cast the column to string or float64, or drop it"
+                f"column {self.feature.column!r} of type uint64 holds {largest}, at or after row {first_row}, which is "
+                "beyond int64, the only integer of a tf.Example. Cast the column to string or float64, or drop it"
             )
         line[e.WIDTH] = data_type.bit_width // 8
         line[e.UNSIGNED] = int(pa.types.is_unsigned_integer(data_type))
@@ -226,15 +231,6 @@ def _flat(array: pa.Array) -> pa.Array:
     return array
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 128:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _padded(content: bytes) -> np.ndarray:
     return np.frombuffer(content + bytes(PADDING), np.uint8)
 
@@ -242,14 +238,14 @@ def _padded(content: bytes) -> np.ndarray:
 def _entry_templates(feature: Feature) -> tuple[np.ndarray, np.ndarray, int]:
     """Returns the key's field, and for scalar numbers all of an entry but its value, by the value's size 0 … 10."""
     name = feature.name.encode()
-    key = b"\x0a" + _varint(len(name)) + name
+    key = b"\x0a" + encode_varint(len(name)) + name
     tag = b"\x12" if feature.kind is Kind.FLOAT32 else b"\x1a"
     templates = []
     for size in range(11):
-        content = b"\x0a" + _varint(size)
-        body = tag + _varint(len(content) + size) + content
-        entry = key + b"\x12" + _varint(len(body) + size) + body
-        templates.append(b"\x0a" + _varint(len(entry) + size) + entry)
+        content = b"\x0a" + encode_varint(size)
+        body = tag + encode_varint(len(content) + size) + content
+        entry = key + b"\x12" + encode_varint(len(body) + size) + body
+        templates.append(b"\x0a" + encode_varint(len(entry) + size) + entry)
     step = -(-(8 + max(map(len, templates)) + 8) // 8) * 8
     lines = b"".join((len(t).to_bytes(8, "little") + t).ljust(step, b"\0") for t in templates)
     return _padded(key), _padded(lines), step

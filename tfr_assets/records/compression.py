@@ -1,7 +1,7 @@
 """Compressed TFRecord files: which compression a file has, and strict streams in and out.
 
-TensorFlow passes over a missing gzip trailer, a wrong checksum at the end and everything behind a zlib stream. Here each is
-a `StreamFault`.
+TensorFlow passes over a missing gzip trailer, a wrong checksum at the end and everything behind a zlib stream. Here
+each is a `StreamFault`.
 """
 
 import os
@@ -39,7 +39,8 @@ def detect_compression(head: bytes) -> str:
     if head[:2] == b"\x1f\x8b":
         return "gzip"
     # the upper bytes of a damaged header's length are zeros, as five bytes of a zlib stream cannot be
-    zlib_magic = len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and int.from_bytes(head[:2], "big") % 31 == 0
+    deflated = len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7
+    zlib_magic = deflated and int.from_bytes(head[:2], "big") % 31 == 0
     if zlib_magic and head[3:8] != bytes(5):
         return "zlib"
     return "none"
@@ -93,7 +94,8 @@ class CompressedInput:
             try:
                 out = self._decompressor.decompress(self._pending, len(target))
             except zlib.error as error:
-                raise StreamFault(f"{self._name} stream is damaged: {error}", self._read - len(self._pending)) from error
+                near = self._read - len(self._pending)
+                raise StreamFault(f"{self._name} stream is damaged: {error}", near) from error
             self._pending = self._decompressor.unconsumed_tail or self._decompressor.unused_data
             if out:
                 target[: len(out)] = out

@@ -1,12 +1,23 @@
 """CRC32C, the Castagnoli checksum (RFC 3720, polynomial 0x1EDC6F41, reflected), and TFRecord's mask of it.
 
-Two kernels give the same result: one made of the CPU's own instruction, and a table of eight bytes a step ("slicing by 8")
-for CPUs without. `TFR_CRC32C=portable` in the environment chooses the table, for tests and comparisons.
+Two kernels give the same result: one made of the CPU's own instruction, and a table of eight bytes a step ("slicing by
+8") for CPUs without. `TFR_CRC32C=portable` in the environment chooses the table, for tests and comparisons.
 """
 
 import numpy as np
 
-from tfr_assets.records.jit import PORTABLE, address_of, called, inlined, crc_u64, crc_u8, kernel, load_u32, load_u64, load_u8
+from tfr_assets.records.jit import (
+    PORTABLE,
+    address_of,
+    called,
+    crc_u8,
+    crc_u64,
+    inlined,
+    kernel,
+    load_u8,
+    load_u32,
+    load_u64,
+)
 
 MASK_DELTA = 0xA282EAD8
 _REFLECTED_POLYNOMIAL = 0x82F63B78
@@ -28,7 +39,7 @@ _TABLES = _tables()
 
 
 @called
-def crc_by_table(address, size):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+def crc_by_table(address, size):
     """CRC32C of `size` bytes at `address`, eight table look-ups for eight bytes."""
     crc = np.uint32(0xFFFFFFFF)
     stop = address + size
@@ -49,7 +60,7 @@ def crc_by_table(address, size):  # type: ignore[no-untyped-def]  # compiled cod
 
 
 @inlined
-def _finish(crc, address, stop):  # type: ignore[no-untyped-def]
+def _finish(crc, address, stop):
     """Folds the bytes from `address` to `stop` into the state of the instruction, and inverts it."""
     while address + 8 <= stop:
         crc = crc_u64(crc, load_u64(address))
@@ -61,7 +72,7 @@ def _finish(crc, address, stop):  # type: ignore[no-untyped-def]
 
 
 @called
-def crc_by_instruction(address, size):  # type: ignore[no-untyped-def]
+def crc_by_instruction(address, size):
     """CRC32C of `size` bytes at `address` with the CPU's instruction, eight bytes each."""
     crc = np.uint64(0xFFFFFFFF)
     stop = address + size
@@ -75,7 +86,7 @@ def crc_by_instruction(address, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _four_by_instruction(a, a_size, b, b_size, c, c_size, d, d_size):  # type: ignore[no-untyped-def]
+def _four_by_instruction(a, a_size, b, b_size, c, c_size, d, d_size):
     crc_a = crc_b = crc_c = crc_d = np.uint64(0xFFFFFFFF)
     common = min(min(a_size, b_size), min(c_size, d_size)) & ~7
     done = np.int64(0)
@@ -94,7 +105,7 @@ def _four_by_instruction(a, a_size, b, b_size, c, c_size, d, d_size):  # type: i
 
 
 @inlined
-def _four_by_table(a, a_size, b, b_size, c, c_size, d, d_size):  # type: ignore[no-untyped-def]
+def _four_by_table(a, a_size, b, b_size, c, c_size, d, d_size):
     return crc_by_table(a, a_size), crc_by_table(b, b_size), crc_by_table(c, c_size), crc_by_table(d, d_size)
 
 
@@ -103,36 +114,36 @@ _crcs_at = _four_by_table if PORTABLE else _four_by_instruction
 
 
 @inlined
-def masked(crc):  # type: ignore[no-untyped-def]
+def masked(crc):
     """A CRC as it stands in a file: rotated right by 15 bits, plus a constant."""
     rotated = (crc >> np.uint32(15)) | (crc << np.uint32(17))
     return np.uint32(rotated + np.uint32(MASK_DELTA))
 
 
 @inlined
-def masked_crc_at(address, size):  # type: ignore[no-untyped-def]
+def masked_crc_at(address, size):
     """The masked CRC of `size` bytes at `address`."""
     return masked(crc_at(address, size))
 
 
 @inlined
-def masked_crcs_at(a, a_size, b, b_size, c, c_size, d, d_size):  # type: ignore[no-untyped-def]
+def masked_crcs_at(a, a_size, b, b_size, c, c_size, d, d_size):
     """The masked CRCs of four stretches of memory.
 
-    The instruction gives its result three cycles after it starts but can start every cycle, so that four at once cost hardly more
-    than one, if they are of about the same size.
+    The instruction gives its result three cycles after it starts but can start every cycle, so that four at once cost
+    hardly more than one, if they are of about the same size.
     """
     crc_a, crc_b, crc_c, crc_d = _crcs_at(a, a_size, b, b_size, c, c_size, d, d_size)
     return masked(crc_a), masked(crc_b), masked(crc_c), masked(crc_d)
 
 
 @kernel("uint32(int64, int64)")
-def _crc(address, size):  # type: ignore[no-untyped-def]
+def _crc(address, size):
     return crc_at(address, size)
 
 
 @kernel("uint32(int64, int64)")
-def _masked_crc(address, size):  # type: ignore[no-untyped-def]
+def _masked_crc(address, size):
     return masked_crc_at(address, size)
 
 

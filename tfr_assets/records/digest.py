@@ -3,7 +3,8 @@
     digest = Σ mix(length, crc) · B^(records after it)   mod 2^64
 
 Writing and verifying have both numbers at hand, so it costs nothing, and the digest of a concatenation follows from the
-parts (`combine`): a merge knows what it must get before it copies. It guards against damage and mix-ups, not against forgers.
+parts (`combine`): a merge knows what it must get before it copies. It guards against damage and mix-ups, not against
+forgers.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ _MASK = 2**64 - 1
 
 
 @inlined
-def fold(digest, length, masked_crc):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+def fold(digest, length, masked_crc):
     """Appends one record to a digest; the mixing is splitmix64's finalizer."""
     z = (np.uint64(length) << np.uint64(32)) ^ np.uint64(masked_crc)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -24,7 +25,7 @@ def fold(digest, length, masked_crc):  # type: ignore[no-untyped-def]  # compile
 
 
 @kernel("uint64(uint64, int64, int64, int64)")
-def _fold_frames(digest, data, sizes, count):  # type: ignore[no-untyped-def]
+def _fold_frames(digest, data, sizes, count):
     for i in range(count):
         size = load_i64(sizes + i * 8)
         digest = fold(digest, size - 16, load_u32(data + size - 4))
@@ -40,7 +41,8 @@ def digest_frames(digest: int, data: memoryview, sizes: np.ndarray) -> int:
         data: Consecutive frames.
         sizes: int64 of shape (records,): their sizes.
     """
-    return int(_fold_frames(np.uint64(digest), address_of(np.frombuffer(data, np.uint8)), address_of(sizes), sizes.size))
+    frames = np.frombuffer(data, np.uint8)
+    return int(_fold_frames(np.uint64(digest), address_of(frames), address_of(sizes), sizes.size))
 
 
 def combine(first: int, second: int, records_of_second: int) -> int:

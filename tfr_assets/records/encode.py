@@ -5,7 +5,8 @@
     Features (0a │size│ entry)*                      one a present feature, sorted by key
     entry    0a │size│ key   12 │size│ Feature
     Feature  0a BytesList / 12 FloatList / 1a Int64List, each │size│ content
-    content  bytes: (0a │size│ value)*   floats: 0a │size│ f32*   ints: 0a │size│ varint*   (packed; nothing where empty)
+    content  bytes: (0a │size│ value)*   floats: 0a │size│ f32*   ints: 0a │size│ varint*   (packed; nothing where
+    empty)
 
 Every size is a minimal varint and stands before what it counts. Inside a feature it is computed first; the size of
 Features is guessed to be as wide as the record's before, and what follows is moved in the rare case that it is not.
@@ -26,20 +27,19 @@ from tfr_assets.records.jit import (
     leading_zeros,
     load_f32,
     load_f64,
+    load_i8,
     load_i16,
     load_i32,
     load_i64,
-    load_i8,
+    load_u8,
     load_u16,
     load_u32,
-    load_u64,
-    load_u8,
     move_bytes,
     store_f32,
     store_i64,
+    store_u8,
     store_u32,
     store_u64,
-    store_u8,
 )
 
 HEADER, FOOTER = 12, 4
@@ -73,20 +73,20 @@ ANY, ONE_INT64, ONE_FLOAT64, ONE_BYTES, ONE_INT, ONE_FLOAT = range(6)
 
 
 @inlined
-def field(line, name):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+def field(line, name):
     """A field of the line at address `line`."""
     return load_i64(line + name * 8)
 
 
 @inlined
-def varint_size(value):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+def varint_size(value):
     """Bytes of a minimal varint: 1 for zero, 10 for anything negative."""
     bits = np.int64(63) - np.int64(leading_zeros(np.uint64(value) | np.uint64(1)))
     return (bits * 9 + 73) >> 6
 
 
 @inlined
-def put_varint(address, value, size):  # type: ignore[no-untyped-def]
+def put_varint(address, value, size):
     """Writes a varint whose size is known, without branching on its value; may run over by eight bytes."""
     x = np.uint64(value)
     if size > 8:
@@ -106,19 +106,19 @@ def put_varint(address, value, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def put_size(address, size):  # type: ignore[no-untyped-def]
+def put_size(address, size):
     """Writes the size of what follows."""
     return put_varint(address, size, varint_size(size))
 
 
 @inlined
-def bit_at(address, index):  # type: ignore[no-untyped-def]
+def bit_at(address, index):
     """Bit `index` of an Arrow bitmap."""
     return (np.int64(load_u8(address + (index >> 3))) >> (index & 7)) & 1
 
 
 @inlined
-def int_at(line, index):  # type: ignore[no-untyped-def]
+def int_at(line, index):
     """Value `index` of an integer or bool column."""
     width = field(line, WIDTH)
     if width == 8:
@@ -139,7 +139,7 @@ def int_at(line, index):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def float_at(line, index):  # type: ignore[no-untyped-def]
+def float_at(line, index):
     """Value `index` of a float column, as float32."""
     if field(line, WIDTH) == 8:
         return np.float32(load_f64(field(line, VALUES) + index * 8))
@@ -147,7 +147,7 @@ def float_at(line, index):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def offset_at(address, width, index):  # type: ignore[no-untyped-def]
+def offset_at(address, width, index):
     """Offset `index` of an Arrow offsets buffer."""
     if width == 4:
         return np.int64(load_i32(address + index * 4))
@@ -155,7 +155,7 @@ def offset_at(address, width, index):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def values_of_row(line, row):  # type: ignore[no-untyped-def]
+def values_of_row(line, row):
     """First value of a row, and the one after its last."""
     if field(line, OFFSETS) == 0:
         return row * field(line, STRIDE), (row + 1) * field(line, STRIDE)
@@ -165,7 +165,7 @@ def values_of_row(line, row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def bytes_at(line, index):  # type: ignore[no-untyped-def]
+def bytes_at(line, index):
     """Address of bytes value `index`, and its size."""
     if field(line, STARTS) == 0:
         return field(line, VALUES) + index * field(line, WIDTH), field(line, WIDTH)
@@ -174,7 +174,7 @@ def bytes_at(line, index):  # type: ignore[no-untyped-def]
 
 
 @called
-def packed_size(line, start, stop):  # type: ignore[no-untyped-def]
+def packed_size(line, start, stop):
     """Bytes of the packed values alone, for ints and floats."""
     if field(line, KIND) == FLOAT:
         return (stop - start) * 4
@@ -185,7 +185,7 @@ def packed_size(line, start, stop):  # type: ignore[no-untyped-def]
 
 
 @called
-def content_size(line, start, stop):  # type: ignore[no-untyped-def]
+def content_size(line, start, stop):
     """Bytes of a BytesList, FloatList or Int64List."""
     if field(line, KIND) == BYTES:
         size = np.int64(0)
@@ -200,20 +200,20 @@ def content_size(line, start, stop):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def entry_size(line, content):  # type: ignore[no-untyped-def]
+def entry_size(line, content):
     """Bytes of an entry of Features, without its own tag and size, and bytes of its Feature."""
     feature = 1 + varint_size(content) + content
     return field(line, KEY_SIZE) + 1 + varint_size(feature) + feature, feature
 
 
 @inlined
-def is_present(line, row):  # type: ignore[no-untyped-def]
+def is_present(line, row):
     """Whether a row has a value, that is no null."""
     return field(line, VALIDITY) == 0 or bit_at(field(line, VALIDITY), field(line, VALIDITY_BIT) + row) == 1
 
 
 @inlined
-def put_wide(target, source, size):  # type: ignore[no-untyped-def]
+def put_wide(target, source, size):
     """Copies a short padded buffer, 32 bytes at a time; may run over on both sides."""
     copy_32(target, source)
     done = 32
@@ -224,7 +224,7 @@ def put_wide(target, source, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def put_bytes(target, source, size, source_end):  # type: ignore[no-untyped-def]
+def put_bytes(target, source, size, source_end):
     """Copies a value: short ones 32 bytes at a time, unless that would read beyond the source's end."""
     if size <= 128 and source + size + 32 <= source_end:
         put_wide(target, source, size)
@@ -234,7 +234,7 @@ def put_bytes(target, source, size, source_end):  # type: ignore[no-untyped-def]
 
 
 @called
-def emit_any(line, row, address):  # type: ignore[no-untyped-def]
+def emit_any(line, row, address):
     """Writes the entry of one present feature, of any kind and length."""
     kind = field(line, KIND)
     start, stop = values_of_row(line, row)
@@ -268,7 +268,7 @@ def emit_any(line, row, address):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def emit_int(line, value, address):  # type: ignore[no-untyped-def]
+def emit_int(line, value, address):
     """Writes the entry of a single integer: a template and the value."""
     size = varint_size(value)
     template = field(line, TEMPLATES) + size * field(line, TEMPLATE_STEP)
@@ -277,7 +277,7 @@ def emit_int(line, value, address):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def emit_float(line, value, address):  # type: ignore[no-untyped-def]
+def emit_float(line, value, address):
     """Writes the entry of a single float: a template and the value."""
     template = field(line, TEMPLATES) + 4 * field(line, TEMPLATE_STEP)
     address = put_wide(address, template + 8, load_i64(template))
@@ -286,7 +286,7 @@ def emit_float(line, value, address):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def emit_bytes(line, row, address):  # type: ignore[no-untyped-def]
+def emit_bytes(line, row, address):
     """Writes the entry of a single string: where it is short, every size is one byte."""
     source, size = bytes_at(line, row)
     key = field(line, KEY_SIZE)
@@ -300,7 +300,7 @@ def emit_bytes(line, row, address):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def emit_features(table, columns, row, address):  # type: ignore[no-untyped-def]
+def emit_features(table, columns, row, address):
     """Writes the entries of all present features of a row."""
     for line in range(table, table + columns * LINE, LINE):
         if is_present(line, row):
@@ -321,7 +321,7 @@ def emit_features(table, columns, row, address):  # type: ignore[no-untyped-def]
 
 
 @called
-def put_crcs(sizes, rows, target):  # type: ignore[no-untyped-def]
+def put_crcs(sizes, rows, target):
     """Computes both CRCs of consecutive frames, of four at a time."""
     a = target
     for i in range(0, rows - rows % 4, 4):
@@ -350,7 +350,7 @@ def put_crcs(sizes, rows, target):  # type: ignore[no-untyped-def]
 
 
 @kernel("int64(int64, int64, int64, int64)")
-def bound(table, columns, first, rows):  # type: ignore[no-untyped-def]
+def bound(table, columns, first, rows):
     """Returns a number of bytes that the frames of rows [first, first + rows) do not exceed."""
     total = rows * (HEADER + 12 + FOOTER)
     for line in range(table, table + columns * LINE, LINE):
@@ -366,7 +366,7 @@ def bound(table, columns, first, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64)")
-def emit(table, columns, first, rows, sizes, target):  # type: ignore[no-untyped-def]
+def emit(table, columns, first, rows, sizes, target):
     """Writes the frames of rows [first, first + rows).
 
     Args:

@@ -78,4 +78,4 @@ class ExampleEncoder:
                 f"row {first_row + start - total - 1} would become a record beyond 2 GiB, the limit of a protobuf; "
                 "split it, or store a path to its data"
             )
-        return Frames(memoryview(self._output)[:total], self._sizes[:rows])
+        return Frames(self._output[:total].data, self._sizes[:rows])

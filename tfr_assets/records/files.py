@@ -105,4 +105,3 @@ def sync_folder(folder: Path) -> None:
 
 def _prefix(path: Path) -> str:
     return f".{path.name}."
-

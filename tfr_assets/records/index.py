@@ -14,7 +14,7 @@ _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
 
 
 @inlined
-def _put_number(address, number):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+def _put_number(address, number):
     digits = 1
     rest = number // 10
     while rest:
@@ -27,7 +27,7 @@ def _put_number(address, number):  # type: ignore[no-untyped-def]  # compiled co
 
 
 @kernel("int64(int64, int64, int64, int64)")
-def _format(sizes, count, offset, target):  # type: ignore[no-untyped-def]
+def _format(sizes, count, offset, target):
     address = target
     for i in range(count):
         size = load_i64(sizes + i * 8)
@@ -49,7 +49,7 @@ def index_lines(sizes: np.ndarray, offset: int) -> memoryview:
     """
     text = np.empty(sizes.size * _LINE, np.uint8)
     size = _format(address_of(sizes), sizes.size, offset, address_of(text))
-    return memoryview(text)[:size]
+    return text[:size].data
 
 
 def read_index(path: Path) -> np.ndarray:

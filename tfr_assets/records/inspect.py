@@ -39,6 +39,10 @@ class FeatureSeen:
         self.largest = max(self.largest, len(values))
 
 
+Record = dict[str, tuple[str, Values]] | bytes
+"""Kind and values by feature; the bytes of a record that is no tf.Example."""
+
+
 @dataclass(frozen=True)
 class Inspection:
     """What a file holds.
@@ -69,7 +73,7 @@ class Inspection:
     sampled: int
     not_examples: int
     features: dict[str, FeatureSeen]
-    first: list[dict[str, tuple[str, Values]] | bytes]
+    first: list[Record]
     faults: tuple[Fault, ...]
     fault_count: int
 

@@ -1,7 +1,8 @@
 """How this room compiles: one decorator for kernels, and the few machine operations that they are made of.
 
-Kernels take addresses and sizes as int64 instead of arrays: Arrow's buffers pass as they are, read-only or not, and a call
-costs next to nothing. Nothing checks bounds; the Python beside each kernel keeps every buffer alive and large enough.
+Kernels take addresses and sizes as int64 instead of arrays: Arrow's buffers pass as they are, read-only or not, and a
+call costs next to nothing. Nothing checks bounds; the Python beside each kernel keeps every buffer alive and large
+enough.
 
 Memory operations are unaligned and little-endian, as the TFRecord format and both supported CPUs are.
 """
@@ -25,6 +26,7 @@ if sys.byteorder != "little":
 PADDING = 64
 """Bytes that a buffer must have beyond its end: kernels copy up to 32 bytes at a time and may run over."""
 
+
 def _has_crc_instruction() -> bool:
     features = binding.get_host_cpu_features()
     return bool(features.get("sse4.2") or features.get("crc"))
@@ -40,13 +42,13 @@ _STAMP = hashlib.sha256(_SOURCES).hexdigest() + ("-portable" if PORTABLE else ""
 def kernel(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compiles a function for exactly one signature, without the GIL, kept on disk for the next process.
 
-    Numba's own cache looks at one file's time only and would keep a kernel whose callee in another file has changed. Here
-    the stamp is the content of the whole room.
+    Numba's own cache looks at one file's time only and would keep a kernel whose callee in another file has changed.
+    Here the stamp is the content of the whole room.
     """
 
     def compile_now(function: Callable[..., Any]) -> Callable[..., Any]:
         dispatcher = njit(nogil=True, cache=True)(function)
-        dispatcher._cache._cache_file._source_stamp = _STAMP
+        dispatcher._cache._cache_file._source_stamp = _STAMP  # type: ignore[attr-defined]
         dispatcher.compile(signature)
         dispatcher.disable_compile()  # another type at run time is a bug of ours, not a reason to compile for seconds
         return dispatcher

@@ -1,7 +1,7 @@
 """The manifest: what a TFRecord file must hold and what it was made from.
 
-A file without a manifest that matches it does not count as written, so whoever replaces a file removes the old manifest first
-and writes the new one last.
+A file without a manifest that matches it does not count as written, so whoever replaces a file removes the old manifest
+first and writes the new one last.
 """
 
 import json

@@ -48,7 +48,8 @@ def merge_files(
     """
     compressions = {manifest.compression for _, manifest in inputs}
     if len(compressions) > 1:
-        raise DamagedFile(f"cannot merge files of different compressions ({', '.join(sorted(compressions))}) into {target}")
+        found = ", ".join(sorted(compressions))
+        raise DamagedFile(f"cannot merge files of different compressions ({found}) into {target}")
     compression = compressions.pop() if compressions else "none"
     digest = 0
     with atomic_file(index_path(target)) as index, atomic_file(target) as data:
@@ -83,7 +84,9 @@ def _shift_index(path: Path, manifest: Manifest, offset: int, target: int) -> in
     try:
         sizes = read_sizes(index_path(path), manifest.records, manifest.payload_bytes)
     except (FileNotFoundError, ValueError) as error:
-        raise DamagedFile(f"cannot merge {path}: its index {index_path(path)} is missing or damaged; write it again") from error
+        raise DamagedFile(
+            f"cannot merge {path}: its index {index_path(path)} is missing or damaged; write it again"
+        ) from error
     write_all(target, index_lines(sizes, offset))
     return int(sizes.sum())
 
@@ -104,8 +107,8 @@ def _append(path: Path, size: int, target: int, progress: Progress | None) -> No
 def copy_range(source: int, target: int, count: int) -> int:
     """Copies up to `count` bytes between open files, from position to position.
 
-    Uses `copy_file_range`, which shares blocks or copies inside the kernel, and plain reading and writing where the system or
-    the pair of file systems has no such thing.
+    Uses `copy_file_range`, which shares blocks or copies inside the kernel, and plain reading and writing where the
+    system or the pair of file systems has no such thing.
 
     Returns:
         Number of bytes copied; 0 at the end.

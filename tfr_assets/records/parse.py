@@ -1,8 +1,8 @@
 """Checks tf.Examples against a feature spec without TensorFlow and without decoding values.
 
-As a protobuf parser does, it accepts entries in any order, packed and unpacked numbers, and skips unknown fields. It then asks
-for what a spec promises: no feature but the known ones, each at most once and of its kind, the required ones there, and as
-many values as the shape says.
+As a protobuf parser does, it accepts entries in any order, packed and unpacked numbers, and skips unknown fields. It
+then asks for what a spec promises: no feature but the known ones, each at most once and of its kind, the required ones
+there, and as many values as the shape says.
 """
 
 import math
@@ -28,7 +28,7 @@ _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 
 
 @inlined
-def _varint(address, stop):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+def _varint(address, stop):
     """Value of a varint and the address after it, which is 0 where it is malformed."""
     value, shift = np.uint64(0), np.uint64(0)
     while address < stop and shift < np.uint64(70):
@@ -42,7 +42,7 @@ def _varint(address, stop):  # type: ignore[no-untyped-def]  # compiled code: nu
 
 
 @inlined
-def _field(address, stop):  # type: ignore[no-untyped-def]
+def _field(address, stop):
     """Tag, start and stop of the field at `address`; stop is 0 where it is malformed."""
     tag, at = _varint(address, stop)
     if at == 0 or tag < 8 or tag > 0xFFFFFFFF:  # field numbers start with 1
@@ -63,7 +63,7 @@ def _field(address, stop):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _count_varints(address, stop):  # type: ignore[no-untyped-def]
+def _count_varints(address, stop):
     """Number of packed varints, or -1 where one is malformed."""
     count, run = np.int64(0), np.int64(0)
     while address < stop:
@@ -78,7 +78,7 @@ def _count_varints(address, stop):  # type: ignore[no-untyped-def]
 
 
 @called
-def _count_values(kind_tag, address, stop):  # type: ignore[no-untyped-def]
+def _count_values(kind_tag, address, stop):
     """Number of values of a BytesList, FloatList or Int64List, or -1 where it is malformed."""
     count = np.int64(0)
     while address < stop:
@@ -104,7 +104,7 @@ def _count_values(kind_tag, address, stop):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_key(line, start, size):  # type: ignore[no-untyped-def]
+def _is_key(line, start, size):
     if load_i64(line + KEY_SIZE * 8) != size:
         return False
     key = load_i64(line + KEY * 8)
@@ -115,7 +115,7 @@ def _is_key(line, start, size):  # type: ignore[no-untyped-def]
 
 
 @called
-def _find(table, features, expected, start, size):  # type: ignore[no-untyped-def]
+def _find(table, features, expected, start, size):
     """Index of the feature with this key, the expected one tried first; -1 if there is none."""
     if expected < features and _is_key(table + expected * _LINE, start, size):
         return expected
@@ -126,7 +126,7 @@ def _find(table, features, expected, start, size):  # type: ignore[no-untyped-de
 
 
 @called
-def _check_entry(table, features, expected, seen, start, stop):  # type: ignore[no-untyped-def]
+def _check_entry(table, features, expected, seen, start, stop):
     """Problem and feature index of one entry of Features."""
     key_start = key_stop = value_start = value_stop = np.int64(0)
     while start < stop:
@@ -163,7 +163,7 @@ def _check_entry(table, features, expected, seen, start, stop):  # type: ignore[
 
 
 @called
-def _check_example(table, features, seen, start, stop):  # type: ignore[no-untyped-def]
+def _check_example(table, features, seen, start, stop):
     for index in range(features):
         store_u8(seen + index, np.uint8(0))
     expected = np.int64(0)
@@ -191,7 +191,7 @@ def _check_example(table, features, seen, start, stop):  # type: ignore[no-untyp
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
-def _check(table, features, seen, buffer, frames, count, problems, max_problems):  # type: ignore[no-untyped-def]
+def _check(table, features, seen, buffer, frames, count, problems, max_problems):
     """Writes triples (index in `frames`, problem, feature) to `problems`; returns the number of all that there are."""
     found = np.int64(0)
     for i in range(count):

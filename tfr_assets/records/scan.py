@@ -1,8 +1,8 @@
 """Strict scanning: every frame of a file, both CRCs checked, every fault found and stepped over.
 
 TensorFlow's reader stops at the first fault, or passes over it in silence. This one goes on: behind a frame whose data
-CRC is wrong with the next frame; behind a header that cannot be trusted at the next byte where a header's CRC holds and its
-record fits into the file.
+CRC is wrong with the next frame; behind a header that cannot be trusted at the next byte where a header's CRC holds and
+its record fits into the file.
 
 Memory is one buffer, as large as the largest record but at least 1 MiB.
 """
@@ -96,18 +96,18 @@ class Scan:
 
 
 @inlined
-def _header_holds(address):  # type: ignore[no-untyped-def]  # compiled code: numba infers
+def _header_holds(address):
     return load_u32(address + 8) == masked_crc_at(address, 8)
 
 
 @inlined
-def _fits(length, left):  # type: ignore[no-untyped-def]
+def _fits(length, left):
     """Whether a record fits into the bytes left; a length beyond int64 is negative here."""
     return 0 <= length <= left - 16
 
 
 @called
-def _add_fault(faults, index, kind, record, offset, stored, computed):  # type: ignore[no-untyped-def]
+def _add_fault(faults, index, kind, record, offset, stored, computed):
     faults += index * _FAULT * 8
     store_i64(faults + _KIND * 8, kind)
     store_i64(faults + _RECORD * 8, record)
@@ -118,7 +118,7 @@ def _add_fault(faults, index, kind, record, offset, stored, computed):  # type: 
 
 
 @kernel("void(int64, int64, int64, int64, int64, int64, int64[::1])")
-def _scan(buffer, size, offset, left, frames, faults, state):  # type: ignore[no-untyped-def]
+def _scan(buffer, size, offset, left, frames, faults, state):
     """Steps over all whole frames in a buffer.
 
     Args:
@@ -144,7 +144,9 @@ def _scan(buffer, size, offset, left, frames, faults, state):  # type: ignore[no
                 needed = 12
                 break
             if not state[RESYNC]:
-                n_faults = _add_fault(faults, n_faults, _TRUNCATED_HEADER, records, offset + position, 0, left - position)
+                n_faults = _add_fault(
+                    faults, n_faults, _TRUNCATED_HEADER, records, offset + position, 0, left - position
+                )
             position = left
             break
         length = load_i64(here)
@@ -189,8 +191,8 @@ def _scan(buffer, size, offset, left, frames, faults, state):  # type: ignore[no
 
 Progress = Callable[[int], None]
 FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
-"""Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each payload) and
-the offset of the buffer in the stream. The buffer's content is gone after the call."""
+"""Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each
+payload) and the offset of the buffer in the stream. The buffer's content is gone after the call."""
 
 
 def scan_stream(
@@ -223,7 +225,7 @@ def scan_stream(
     while True:
         while not at_end and filled < buffer.size and (filled < _BUFFER // 2 or filled < state[NEEDED]):
             try:
-                got = stream.read_into(memoryview(buffer)[filled:])
+                got = stream.read_into(buffer[filled:].data)
             except StreamFault as fault:
                 stream_fault, got = fault, 0
             at_end = got == 0

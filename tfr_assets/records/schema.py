@@ -206,7 +206,9 @@ def _kind(path: str, values: pa.DataType, data_type: pa.DataType) -> Kind:
 def _shape(path: str, data_type: pa.DataType) -> tuple[int | None, ...]:
     if isinstance(data_type, pa.FixedShapeTensorType):
         if data_type.permutation not in (None, list(range(len(data_type.shape)))):
-            raise SchemaError(f"column {path!r} of type {data_type} has permuted dimensions; store it in row-major order")
+            raise SchemaError(
+                f"column {path!r} of type {data_type} has permuted dimensions; store it in row-major order"
+            )
         return tuple(data_type.shape)
     if isinstance(data_type, pa.BaseExtensionType):
         return _shape(path, data_type.storage_type)
@@ -217,8 +219,8 @@ def _shape(path: str, data_type: pa.DataType) -> tuple[int | None, ...]:
     inner = _shape(path, data_type.value_type)
     if None in inner:
         raise SchemaError(
-            f"column {path!r} of type {data_type} is a list of lists of varying length, which a tf.Example cannot hold; "
-            "give the inner lists a fixed size, or drop it under features.drop"
+            f"column {path!r} of type {data_type} is a list of lists of varying length, which a tf.Example cannot "
+            "hold; give the inner lists a fixed size, or drop it under features.drop"
         )
     if not pa.types.is_fixed_size_list(data_type):
         return (None, *inner)
@@ -227,15 +229,17 @@ def _shape(path: str, data_type: pa.DataType) -> tuple[int | None, ...]:
     return (data_type.list_size, *inner)
 
 
-def _fixed_shape(path: str, data_type: pa.DataType, shape: tuple[int | None, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+def _fixed_shape(
+    path: str, data_type: pa.DataType, shape: tuple[int | None, ...], wanted: tuple[int, ...]
+) -> tuple[int, ...]:
     if not shape:
         raise ConfigError(f"features.shape: column {path!r} of type {data_type} is no list")
     if not wanted or any(size < 1 for size in wanted):
         raise ConfigError(f"features.shape: {list(wanted)} of column {path!r} must be positive sizes, such as [28, 28]")
-    inner = math.prod(size for size in shape if size is not None)
-    if (None in shape and (inner == 0 or math.prod(wanted) % inner)) or (None not in shape and math.prod(wanted) != inner):
+    inner, values = math.prod(size for size in shape if size is not None), math.prod(wanted)
+    if values % inner if None in shape else values != inner:
         raise ConfigError(
-            f"features.shape: {list(wanted)} of column {path!r} has {math.prod(wanted)} values, but its type {data_type} "
+            f"features.shape: {list(wanted)} of column {path!r} has {values} values, but its type {data_type} "
             f"holds {inner}"
         )
     return wanted
@@ -243,7 +247,9 @@ def _fixed_shape(path: str, data_type: pa.DataType, shape: tuple[int | None, ...
 
 def _check_fill(path: str, kind: Kind, shape: tuple[int | None, ...], fill: object) -> None:
     if None in shape:
-        raise ConfigError(f"features.fill: column {path!r} is a list of varying length; where it is null, readers see an empty list")
+        raise ConfigError(
+            f"features.fill: column {path!r} is a list of varying length; where it is null, readers see an empty list"
+        )
     fits = {
         Kind.INT64: isinstance(fill, int) and not isinstance(fill, bool) and -(2**63) <= fill < 2**63,
         Kind.FLOAT32: isinstance(fill, int | float) and not isinstance(fill, bool),

@@ -1,4 +1,4 @@
-"""A plain decoder of tf.Examples, for looking at a few records of any TFRecord file. Not for reading datasets."""
+"""Protobuf's wire format in plain Python: a decoder of tf.Examples, for looking at a few records of any file."""
 
 import struct
 from collections.abc import Iterator
@@ -10,47 +10,47 @@ _KINDS = {1: "bytes", 2: "float32", 3: "int64"}
 def decode_example(payload: bytes) -> dict[str, tuple[str, Values]] | None:
     """Returns kind and values of each feature, by name; None where the payload is no tf.Example."""
     try:
-        features = [value for number, _, value in _fields(payload) if number == 1]
-        return dict(_entry(entry) for part in features for number, _, entry in _fields(part) if number == 1)
-    except (ValueError, IndexError, TypeError, KeyError, struct.error):
+        entries = [entry for features in _messages(payload, 1) for entry in _messages(features, 1)]
+        return dict(_entry(entry) for entry in entries)
+    except (ValueError, IndexError, KeyError, struct.error):
         return None
 
 
 def _entry(entry: bytes) -> tuple[str, tuple[str, Values]]:
-    fields = {number: value for number, _, value in _fields(entry)}
-    feature = list(_fields(fields.get(2, b"")))
-    name = fields.get(1, b"").decode()
+    name = b"".join(_messages(entry, 1)).decode()
+    feature = [field for value in _messages(entry, 2) for field in _fields(value)]
     if not feature:
         return name, ("bytes", [])
-    number, _, content = feature[-1]
+    number, content = feature[-1]
+    if isinstance(content, int):
+        raise ValueError("a list is no number")  # noqa: TRY004 - the data's type, not the caller's
     return name, (_KINDS[number], _values(number, content))
 
 
 def _values(kind: int, content: bytes) -> Values:
-    values: list = []
-    for number, wire, value in _fields(content):
-        if number != 1:
-            continue
-        if kind == 1:
-            values.append(value)
-        elif kind == 2:
-            values += struct.unpack(f"<{len(value) // 4}f", value)
-        elif wire == 0:
-            values.append(_signed(value))
-        else:
-            values += [_signed(number) for number in _varints(value)]
-    return values
+    if kind == 1:
+        return _messages(content, 1)
+    fields = [field for number, field in _fields(content) if number == 1]
+    joined = b"".join(field if isinstance(field, bytes) else encode_varint(field) for field in fields)
+    if kind == 2:
+        return list(struct.unpack(f"<{len(joined) // 4}f", joined))
+    return [_signed(value) for value in _varints(joined)]
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, "bytes | int"]]:
-    """Yields number, wire type and value of each field of a message."""
+def _messages(data: bytes, wanted: int) -> list[bytes]:
+    """Returns the contents of all fields of one number that are bytes."""
+    return [value for number, value in _fields(data) if number == wanted and isinstance(value, bytes)]
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes | int]]:
+    """Yields number and value of each field of a message: bytes, or an int for a varint."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
         wire = tag & 7
         if wire == 0:
             value, at = _varint(data, at)
-            yield tag >> 3, wire, value
+            yield tag >> 3, value
             continue
         if wire == 2:
             size, at = _varint(data, at)
@@ -58,8 +58,18 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, "bytes | int"]]:
             size = {1: 8, 5: 4}[wire]
         if at + size > len(data):
             raise ValueError("field runs over the end")
-        yield tag >> 3, wire, data[at : at + size]
+        yield tag >> 3, data[at : at + size]
         at += size
+
+
+def encode_varint(value: int) -> bytes:
+    """Returns a minimal varint of a number that is not negative."""
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def _varints(data: bytes) -> Iterator[int]:

@@ -34,8 +34,8 @@ def write_file(
 ) -> Manifest:
     """Writes frames to `path`, then the index and the manifest beside it.
 
-    The old manifest goes before the old file is replaced, and the new one comes last: whenever this is interrupted, no manifest
-    vouches for a file that it does not describe.
+    The old manifest goes before the old file is replaced, and the new one comes last: whenever this is interrupted, no
+    manifest vouches for a file that it does not describe.
 
     Args:
         path: Final name.

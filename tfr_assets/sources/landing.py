@@ -280,4 +280,3 @@ def _writing(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error}. Nothing was changed.") from error
-

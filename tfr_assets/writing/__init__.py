@@ -1,0 +1,1 @@
+"""Datasets → files: the plan, its shards, the merged file."""

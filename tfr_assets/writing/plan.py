@@ -1,7 +1,7 @@
 """The sharding plan: which rows go into which file, and what decides over each file's bytes.
 
-    inventory ─ schema, options → feature spec
-              └ rows, shards    → shards, balanced to within one record
+inventory's schema, options → feature spec
+inventory's rows, shards    → shards, balanced to within one record
 """
 
 import json
@@ -65,7 +65,8 @@ def load_inventory(dataset: Dataset) -> Inventory:
     inventory = Inventory.load(dataset.layout.inventory)
     # as JSON has them: tuples became lists
     old, new = (
-        json.loads(json.dumps({**asdict(source), "storage_options": {}})) for source in (inventory.source, dataset.source)
+        json.loads(json.dumps({**asdict(source), "storage_options": {}}))
+        for source in (inventory.source, dataset.source)
     )
     if old != new:
         changed = ", ".join(f"{name} (was {old[name]!r}, is {new[name]!r})" for name in new if old[name] != new[name])

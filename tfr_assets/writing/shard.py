@@ -62,7 +62,9 @@ def write_shard(plan: ShardingPlan, shard: Shard, progress: Progress | None = No
         return _done(manifest, path, False, started)
     inventory = load_inventory(plan.dataset)
     if inventory.fingerprint != plan.inventory_fingerprint:
-        raise StaleError(f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again")
+        raise StaleError(
+            f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again"
+        )
     frames = _encode(plan, shard, inventory, progress)
     manifest = write_file(path, frames, plan.dataset.compression, plan.features, made_from)
     return _done(manifest, path, True, started)

@@ -1,0 +1,80 @@
+"""Any TFRecord file can be looked into, whoever wrote it and whatever it holds."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfr_assets.records.inspect import inspect_file
+from tfr_assets.records.scan import FaultKind
+from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.wire import decode_example
+from tfr_assets.records.writer import write_file
+
+from .encoding import encoded
+from .reference import examples, flipped, frames, message, write
+from .streams import as_frames
+from .tables import Table, single, tables
+
+
+@examples(150)
+@given(table=tables())
+def test_decoding_gives_the_values_that_were_encoded(table: Table) -> None:
+    payloads = encoded(derive_spec(table.batch.schema, {}), table.batch)
+    for payload, row in zip(payloads, table.rows, strict=True):
+        found = decode_example(payload)
+        assert found is not None and set(found) == set(row)
+        for name, (kind, values) in row.items():
+            assert found[name][0] == kind
+            if kind == "float32":
+                pairs = zip(found[name][1], map(single, values), strict=True)
+                assert all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in pairs)  # type: ignore[arg-type]
+            else:
+                assert found[name][1] == values
+
+
+@examples(300)
+@given(payload=st.binary(max_size=60))
+def test_random_bytes_are_decoded_or_refused(payload: bytes) -> None:
+    found = decode_example(payload)
+    assert found is None or all(kind in ("bytes", "float32", "int64") for kind, _ in found.values())
+
+
+def test_bytes_that_are_no_example_are_refused() -> None:
+    for payload in (b"\xff", b"\x0a\x05abc", b"text of a log", b"\x80" * 12, message(0x0A, b"\x0a\x01")):
+        assert decode_example(payload) is None
+    assert decode_example(b"") == decode_example(b"\x0a\x00") == {}
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_a_file_is_described(compression: str, tmp_path: Path) -> None:
+    numbers = message(0x0A, message(0x0A, b"n"), message(0x12, message(0x1A, message(0x0A, b"\x01\x02"))))
+    texts = message(0x0A, message(0x0A, b"t"), message(0x12, message(0x0A, message(0x0A, b"a"))))
+    payloads = [message(0x0A, numbers, texts), message(0x0A, texts), b"\xff" * 50, b""]
+    write_file(tmp_path / "file", [as_frames(payloads)], compression)
+    found = inspect_file(tmp_path / "file", first=3)
+    assert (found.compression, found.records, found.bytes) == (compression, 4, (tmp_path / "file").stat().st_size)
+    assert (found.payload_bytes, found.smallest, found.largest) == (sum(map(len, payloads)), 0, 50)
+    assert (found.sampled, found.not_examples, found.fault_count) == (4, 1, 0)
+    seen = {name: (dict(f.kinds), f.present, f.smallest, f.largest) for name, f in found.features.items()}
+    assert seen == {"n": ({"int64": 1}, 1, 2, 2), "t": ({"bytes": 2}, 2, 1, 1)}
+    assert found.first == [{"n": ("int64", [1, 2]), "t": ("bytes", [b"a"])}, {"t": ("bytes", [b"a"])}, b"\xff" * 50]
+
+
+def test_a_damaged_file_is_described_with_its_faults(tmp_path: Path) -> None:
+    found = inspect_file(write(tmp_path / "file", flipped(frames([b"", b"one", b""]), 8 * 28)))
+    assert (found.records, found.fault_count) == (2, 1)
+    assert [(fault.kind, fault.record) for fault in found.faults] == [(FaultKind.DATA_CRC, 1)]
+
+
+def test_an_empty_file_is_described(tmp_path: Path) -> None:
+    found = inspect_file(write(tmp_path / "file", b""))
+    assert (found.records, found.smallest, found.largest, found.first, found.features) == (0, 0, 0, [], {})
+
+
+def test_only_the_first_records_are_decoded(tmp_path: Path) -> None:
+    write_file(tmp_path / "file", [as_frames([b""] * 5000)])
+    found = inspect_file(tmp_path / "file", first=2)
+    assert (found.records, found.sampled, len(found.first)) == (5000, 1000, 2)
