@@ -94,6 +94,22 @@ def test_verify_can_be_asked_for_one_shard_and_misses_no_manifest(
     assert "no manifest" in again.evaluations("shards")[KEYS[1], "crc"].description
 
 
+def test_a_backfill_which_takes_the_asset_alone_evaluates_the_checks_too(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("filled")
+    assert project.refresh(name, SHARDS).ok
+    flipped = project.layout(name).shard_path(KEYS[2])
+    flipped.write_bytes(flipped.read_bytes()[:-1])
+    ran = project.run("__ASSET_JOB", KEYS, assets=[dg.AssetKey([name, "on_disk"])])
+    assert not ran.ok
+    crc = {key: found.passed for (key, check), found in ran.evaluations("shards").items() if check == "crc"}
+    assert crc == {key: key != KEYS[2] for key in KEYS}
+    check = dg.AssetCheckKey(dg.AssetKey([name, "shards"]), "crc")
+    stored = project.instance.event_log_storage.get_asset_check_execution_history(check, limit=SHARDS)
+    assert {record.run_id for record in stored} == {ran.run.run_id}
+
+
 def test_records_are_counted_against_the_current_raw_data(project: Project, make_dataset: Callable[..., str]) -> None:
     name = make_dataset("grown", rows=400)
     assert project.refresh(name, SHARDS).ok

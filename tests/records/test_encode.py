@@ -1,6 +1,9 @@
 """Encoded bytes are the bytes that TensorFlow's own classes give, for every supported type and every shape of table."""
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -262,3 +265,67 @@ def _frames(batch: pa.RecordBatch, **options: Any) -> Any:
     from tfr_assets.records.features import FeatureOptions
 
     return ExampleEncoder(derive_spec(batch.schema, {}, FeatureOptions(**options))).encode(batch)
+
+
+_AT_THE_EDGE = """
+import ctypes, mmap
+import numpy as np
+import pyarrow as pa
+from tfr_assets.records.example import ExampleEncoder
+from tfr_assets.records.schema import derive_spec
+
+def at_the_edge(buffer):
+    '''A copy of a buffer whose last byte is the last of a page, before one that nobody may read.'''
+    if buffer is None:
+        return None
+    pages = -(-max(buffer.size, 1) // mmap.PAGESIZE)
+    memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    guard = start + pages * mmap.PAGESIZE
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(guard), mmap.PAGESIZE, 0) == 0
+    memory[pages * mmap.PAGESIZE - buffer.size : pages * mmap.PAGESIZE] = buffer.to_pybytes()
+    return pa.foreign_buffer(guard - buffer.size, buffer.size, memory)
+
+def moved(array):
+    '''The array with all its buffers at the edge, each cut to what the format asks for.'''
+    length, data_type = len(array), array.type
+    found = array.buffers()
+    if pa.types.is_list(data_type):
+        parts = [found[0] and found[0].slice(0, -(-length // 8)), found[1].slice(0, (length + 1) * 4)]
+        child = moved(array.values)
+        return pa.Array.from_buffers(data_type, length, list(map(at_the_edge, parts)), children=[child])
+    parts = [found[0] and found[0].slice(0, -(-length // 8))]
+    if len(found) == 3:
+        width = 8 if data_type in (pa.large_string(), pa.large_binary()) else 4
+        starts = np.frombuffer(found[1], np.int64 if width == 8 else np.int32)[: length + 1]
+        parts += [found[1].slice(0, (length + 1) * width), found[2].slice(0, int(starts[-1]))]
+    else:
+        parts.append(found[1].slice(0, -(-length * data_type.bit_width // 8)))
+    return pa.Array.from_buffers(data_type, length, list(map(at_the_edge, parts)))
+
+columns = {str(t): pa.array([1, None, 0, 1] * 2 + [1], pa.int8()).cast(t) for t in
+           (pa.bool_(), pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())}
+for size in (1, 7, 8, 31, 32, 33, 100, 127, 128, 129, 5000):
+    texts = ["x" * size, None] * 4 + ["y" * size]
+    for t in (pa.string(), pa.large_binary(), pa.binary(size)):
+        columns[f"{t} of {size}"] = pa.array(texts, t)
+    columns[f"list of {size}"] = pa.array([[text, text] for text in texts[::2]] * 2)[:9]
+columns["list of int"] = pa.array([[1, 2], None, []] * 3, pa.list_(pa.int16()))
+for name, column in columns.items():
+    batch = pa.record_batch({name: column})
+    edge = pa.record_batch({name: moved(column)})
+    assert edge.equals(batch)
+    spec = derive_spec(batch.schema, {})
+    expected, found = (b"".join(bytes(f.data) for f in ExampleEncoder(spec).encode(b)) for b in (batch, edge))
+    assert found == expected, name
+print(len(columns))
+"""
+
+
+def test_nothing_is_read_behind_the_end_of_a_columns_memory() -> None:
+    """Kernels copy 32 bytes at a time, but never from beyond a buffer: the process would die there."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", _AT_THE_EDGE], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "52\n"), done.stderr

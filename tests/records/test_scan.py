@@ -141,6 +141,13 @@ def test_an_absurd_length_with_a_valid_crc_costs_one_record(length: int, sized: 
     assert at_end.records == 2
 
 
+def test_one_absurd_length_behind_another_is_no_place_to_go_on() -> None:
+    for sized in (True, False):
+        found, seen = scan(frames([b"one"]) + header(2**40) + header(2**41) + frames([b"four"]), sized=sized)
+        assert brief(found) == [("TRUNCATED_RECORD", 1, 19)]
+        assert [(record, payload) for record, _, payload in seen.records] == [(0, b"one"), (2, b"four")]
+
+
 def test_a_length_one_byte_too_large_is_found() -> None:
     for sized in (True, False):
         content = frames([b"one"]) + header(4) + b"abc" + b"1234"

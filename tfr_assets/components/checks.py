@@ -1,6 +1,6 @@
 """The checks of `shards`, by partition, and of `merged`. Each reads its files back from the disk once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,28 +21,40 @@ if TYPE_CHECKING:
 
 def build_shard_checks(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.AssetChecksDefinition:
     """Returns the checks of the asset `shards`, evaluated for every partition of a run."""
-    dataset, key = look.dataset, look.key("shards")
-    specs = _specs(key, partitions)
+    specs = _specs(look.key("shards"), partitions)
 
-    @dg.multi_asset_check(name=f"{dataset.name}_check_shards", specs=specs, description="Reads every shard back.")
+    @dg.multi_asset_check(name=f"{look.dataset.name}_check_shards", specs=specs, description="Reads every shard back.")
     def check_shards(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
-        keys = chosen_partitions(context)
-        expected = _assigned(dataset)
-        report_progress = logged(context.log.info)
-        sizes = {}
-        for done, partition in enumerate(keys):
-            report, manifest = _read(dataset.layout.shard_path(partition))
-            sizes[partition] = report.bytes
-            rows = expected if isinstance(expected, str) else expected[partition]
-            for verdict in judge(report, manifest, rows):
-                yield from _told(context, verdict, key, partition)
-            report_progress(done + 1, len(keys))
-        total = sum(sizes.values()) / len(sizes) * dataset.shards
-        for partition, size in sizes.items():
-            yield from _told(context, judge_size(size, total, dataset.shards), key, partition)
+        yield from evaluate_shards(look, chosen_partitions(context), context)
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_shards
+
+
+def evaluate_shards(
+    look: Look, partitions: Sequence[str], context: dg.AssetCheckExecutionContext | dg.AssetExecutionContext
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Reads shards back from the disk, each once, and yields the evaluations of all their checks.
+
+    Args:
+        look: The dataset.
+        partitions: Which of its shards.
+        context: Of the step that does it.
+    """
+    dataset, key = look.dataset, look.key("shards")
+    expected = _assigned(dataset)
+    report_progress = logged(context.log.info)
+    sizes = {}
+    for done, partition in enumerate(partitions):
+        report, manifest = _read(dataset.layout.shard_path(partition))
+        sizes[partition] = report.bytes
+        rows = expected if isinstance(expected, str) else expected[partition]
+        for verdict in judge(report, manifest, rows):
+            yield _told(context, verdict, key, partition)
+        report_progress(done + 1, len(partitions))
+    total = sum(sizes.values()) / len(sizes) * dataset.shards
+    for partition, size in sizes.items():
+        yield _told(context, judge_size(size, total, dataset.shards), key, partition)
 
 
 def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
@@ -56,7 +68,7 @@ def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
         report, manifest = _read(dataset.layout.merged_path())
         rows = expected if isinstance(expected, str) else sum(expected.values())
         for verdict in (*judge(report, manifest, rows), judge_size(report.bytes, report.bytes, 1)):
-            yield from _told(context, verdict, key, None)
+            yield _told(context, verdict, key, None)
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_merged
@@ -89,8 +101,11 @@ def _assigned(dataset: Dataset) -> dict[str, int] | str:
 
 
 def _told(
-    context: dg.AssetCheckExecutionContext, verdict: Verdict, key: dg.AssetKey, partition: str | None
-) -> Iterator[dg.AssetCheckEvaluation]:
+    context: dg.AssetCheckExecutionContext | dg.AssetExecutionContext,
+    verdict: Verdict,
+    key: dg.AssetKey,
+    partition: str | None,
+) -> dg.AssetCheckEvaluation:
     if not verdict.passed:
         context.log.warning(f"{verdict.check.name} of {partition or key.to_user_string()}: {verdict.says}")
-    yield evaluation(verdict, key, partition, context.instance)
+    return evaluation(verdict, key, partition, context.instance)

@@ -53,10 +53,9 @@ def build_jobs(look: Look, partitions: dg.StaticPartitionsDefinition) -> list[An
             keys("raw", "shards", "merged"),
             "Raw data to checked, merged TFRecord files, in one run.",
         ),
-        # here they are named, because the shards themselves are left out
         job(
             verify_job(name),
-            keys("on_disk") | dg.AssetSelection.checks_for_assets(look.key("shards")),
+            keys("on_disk"),
             "Reads shards back from the disk and checks them again. Writes none.",
         ),
         job(readers_job(name), keys("readers"), "Measures how fast each reader is.", by_shard=False),

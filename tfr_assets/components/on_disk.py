@@ -1,23 +1,26 @@
-"""The asset `on_disk`: what lies on the disk for each shard, without reading a record.
+"""The asset `on_disk`: what lies on the disk for each shard, every record read back. The job `NAME_verify` materializes it.
 
-It is what the job `NAME_verify` materializes beside the checks: Dagster offers partitions to choose from only for a job
-that materializes a partitioned asset, and the shards themselves must not be written by a job that checks them. It does
-not depend on `shards`, or their failing checks would hold it back when it has most to tell.
+Dagster offers partitions to choose from only for an asset, and a backfill of several runs the checks of just the assets
+that it materializes; the shards themselves must not be written by a job that checks them. So this asset's own step
+evaluates the checks of `shards`. It does not depend on `shards`, or their failing checks would hold it back when it has
+most to tell.
 """
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
+from tfr_assets.components.checks import evaluate_shards
 from tfr_assets.components.failures import chosen_partitions
 from tfr_assets.components.look import Look
 from tfr_assets.layout import Layout
 from tfr_assets.records.manifest import Manifest
 
-_DESCRIPTION = """What lies on the disk for each shard: size and date of the file, and its manifest's word on the size.
+_DESCRIPTION = """What lies on the disk for each shard: every record is read back, and nothing is written.
 
-Materialized by the verify job, whose checks read every record, which this does not."""
+Materializing it evaluates the checks of `shards` anew, and fails where one that blocks does not pass."""
 
 
 def build_on_disk(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
@@ -29,9 +32,12 @@ def build_on_disk(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.A
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def on_disk(context: dg.AssetExecutionContext) -> None:
-        for partition in chosen_partitions(context):
+    def on_disk(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        partitions = chosen_partitions(context)
+        yield from evaluate_shards(look, partitions, context)
+        for partition in partitions:
             context.add_asset_metadata(_found(dataset.layout, partition), partition_key=partition)
+        yield dg.MaterializeResult()
 
     return on_disk
 
