@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export DAGSTER_HOME := $(CURDIR)
+export DAGSTER_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help run ui test bench lint types check clean

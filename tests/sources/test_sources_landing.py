@@ -59,9 +59,7 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_saving_fails_without_harm(
-    source: Source, tmp_path: Path, landing: Path
-) -> None:
+def test_saving_fails_without_harm(source: Source, tmp_path: Path, landing: Path) -> None:
     inventory = take_inventory(source, landing)
     path = tmp_path / "saved" / "inventory.json"
     inventory.save(path)

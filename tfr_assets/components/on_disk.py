@@ -1,4 +1,4 @@
-"""The asset `on_disk`: what lies on the disk for each shard, every record read back. The job `NAME_verify` materializes it.
+"""The asset `on_disk`: what lies on the disk for each shard, read back. The job `NAME_verify` materializes it.
 
 Dagster offers partitions to choose from only for an asset, and a backfill of several runs the checks of just the assets
 that it materializes; the shards themselves must not be written by a job that checks them. So this asset's own step

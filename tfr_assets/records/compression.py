@@ -8,8 +8,6 @@ import os
 import zlib
 from typing import Protocol
 
-from tfr_assets.records.crc32c import masked_crc32c
-
 COMPRESSIONS = ("none", "gzip", "zlib")
 _WBITS = {"gzip": 31, "zlib": 15}
 _CHUNK = 256 * 1024
@@ -34,6 +32,8 @@ def detect_compression(head: bytes) -> str:
 
     A first header whose CRC holds is plain whatever it looks like; otherwise the magic bytes decide.
     """
+    from tfr_assets.records.crc32c import masked_crc32c  # not above: YAML is checked without compiled kernels
+
     if len(head) >= 12 and masked_crc32c(head[:8]) == int.from_bytes(head[8:12], "little"):
         return "none"
     if head[:2] == b"\x1f\x8b":
