@@ -208,7 +208,7 @@ def test_a_column_that_cannot_be_encoded_fails_before_anything_is_written(projec
 def test_a_run_without_partitions_says_what_is_missing(project: Project, refreshed: tuple[str, Ran]) -> None:
     name, _ = refreshed
     ran = project.run(f"{name}_verify")
-    assert "this run was started without partitions" in ran.problems()[f"{name}_check_shards"]
+    assert "this run was started without partitions" in ran.problems()[f"{name}__on_disk"]
 
 
 def test_the_readers_are_measured(project: Project, refreshed: tuple[str, Ran]) -> None:
