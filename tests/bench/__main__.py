@@ -1,5 +1,6 @@
 """Runs all benchmarks and prints one table; exits with 1 where a target is missed."""
 
+import os
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -10,31 +11,23 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.measuring import Line
-
-
-def _records(folder: Path) -> list[Line]:
-    from tests.bench.records import measure_records
-
-    return list(measure_records(folder))
-
-
-def _dagster(folder: Path) -> list[Line]:
-    from tests.bench.steps import measure_steps
-
-    return list(measure_steps(folder))
+from tests.bench.records import measure_records
+from tests.bench.steps import measure_steps
+from tfr_assets.cli.terminal import stderr_to
 
 
 def main() -> None:
     """Measures each part in a process of its own, one after another."""
     lines: list[Line] = []
-    console = Console(stderr=True)
-    for part in (_records, _dagster):
-        with (
-            console.status(f"measuring {part.__name__.strip('_')}"),
-            tempfile.TemporaryDirectory() as folder,
-            ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
-        ):
-            lines += pool.submit(part, Path(folder)).result()
+    console = Console(file=os.fdopen(os.dup(2), "w"))
+    with stderr_to(Path(".dagster") / "bench.log"):  # Dagster and TensorFlow are talkative
+        for part in (measure_records, measure_steps):
+            with (
+                console.status(part.__name__.replace("_", " ")),
+                tempfile.TemporaryDirectory() as folder,
+                ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+            ):
+                lines += pool.submit(part, Path(folder)).result()
     table = Table(box=None, header_style="bold")
     for column in ("measured", "figure", "target", "", "detail"):
         table.add_column(column, overflow="fold")

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,19 +23,19 @@ print(json.dumps([time.perf_counter() - started, sorted({"tensorflow", "numba"} 
 """
 
 
-def measure_steps(folder: Path) -> Iterator[Line]:
-    """Yields the lines of this part; works in `folder`."""
-    loads = [
-        json.loads(subprocess.run([sys.executable, "-c", _LOAD], capture_output=True, check=True).stdout)
-        for _ in range(3)
-    ]
-    seconds, heavy = sorted(loads)[1]
-    detail = f"imports {' and '.join(heavy) or 'neither TensorFlow nor numba'}"
-    yield Line("loading the definitions", f"{seconds:.1f} s", "≤ 3 s", seconds <= 3 and not heavy, detail)
+def measure_steps(folder: Path) -> list[Line]:
+    """Returns the lines of this part; works in `folder`."""
     sys.path.insert(0, str(folder))
     project = Project(folder)
-    yield _measure_empty_steps(project)
-    yield _measure_memory(project)
+    return [_measure_loading(), _measure_empty_steps(project), _measure_memory(project)]
+
+
+def _measure_loading() -> Line:
+    command = [sys.executable, "-c", _LOAD]
+    loads = [json.loads(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(3)]
+    seconds, heavy = sorted(loads)[1]
+    detail = f"imports {' and '.join(heavy) or 'neither TensorFlow nor numba'}"
+    return Line("loading the definitions", f"{seconds:.1f} s", "≤ 3 s", seconds <= 3 and not heavy, detail)
 
 
 def _measure_empty_steps(project: Project) -> Line:
