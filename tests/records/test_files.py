@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -115,6 +116,23 @@ write_atomically(Path(sys.argv[1] + " that fits"), bytes(100_000))
     assert names(tmp_path) == ["file", "file that fits"]
     assert path.read_bytes() == OLD
     assert (tmp_path / "file that fits").stat().st_size == 100_000
+
+
+def test_content_is_on_the_disk_before_it_has_its_name_and_the_name_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    synced: list[tuple[str, bool]] = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
+        synced.append((kind, path.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    write_atomically(path, NEW)
+    assert synced == [("file", False), ("folder", True)]
 
 
 _WRITER = """

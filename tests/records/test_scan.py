@@ -148,6 +148,17 @@ def test_one_absurd_length_behind_another_is_no_place_to_go_on() -> None:
         assert [(record, payload) for record, _, payload in seen.records] == [(0, b"one"), (2, b"four")]
 
 
+def test_an_absurd_length_is_found_while_the_end_of_the_stream_is_not_known() -> None:
+    behind = frame(b"x" * 1000) * 5000
+    for length in (2**31 + 1, 10**11, 2**40, 2**63 + 1):
+        found, seen = scan(frames([b"one"]) + header(length) + header(length + 1) + behind, sized=False)
+        assert brief(found) == [("TRUNCATED_RECORD", 1, 19)]
+        assert found.faults[0].detail.startswith(
+            f"header says {length} bytes of data and 4 of CRC, which no compressed"
+        )
+        assert [record for record, _, _ in seen.records] == [0, *range(2, 5002)]
+
+
 def test_a_length_one_byte_too_large_is_found() -> None:
     for sized in (True, False):
         content = frames([b"one"]) + header(4) + b"abc" + b"1234"
