@@ -166,3 +166,16 @@ def test_help_helps(command: list[str]) -> None:
     assert done.returncode == 0
     assert "Usage: tfr" in done.stdout
     assert "--help" in done.stdout
+
+
+def test_brackets_are_shown_as_they_are(tmp_path: Path) -> None:
+    table = pa.table({"[/x]": ["[red]word[/red]"]})
+    path = tmp_path / "[a]" / "[b].tfrecord"
+    spec = derive_spec(table.schema, {"[/x]": 0})
+    write_file(path, ExampleEncoder(spec).encode(table.to_batches()[0]), features=spec)
+    for command in ("verify", "inspect"):
+        done = tfr(command, path)
+        assert done.returncode == 0, done.stderr
+        assert "[b].tfrecord" in done.stdout
+        assert f"in {path.parent}" in done.stdout
+    assert "[/x]  [red]word[/red]" in done.stdout

@@ -142,3 +142,18 @@ def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[bytes]", 
         assert process.poll() is None, "the run ended too early"
         assert time.monotonic() < deadline, "nothing happened"
         time.sleep(0.05)
+
+
+def test_from_failure_does_not_mark_a_shard_that_is_gone_meanwhile(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("gone")
+    project.fault("train-00001-of-00004", "kill")
+    first = project.refresh(name, SHARDS)
+    assert not first.ok
+    project.layout(name).shard_path("train-00003-of-00004").unlink()
+    again = project.run(f"{name}_refresh", shard_keys("train", SHARDS), from_failure_of=first)
+    assert not again.ok
+    assert "train-00003-of-00004: no longer on the disk as this run left them" in again.problems()["commit"]
+    assert "train-00003-of-00004" not in again.materialized("shards")
+    assert project.refresh(name, SHARDS).ok

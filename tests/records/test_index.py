@@ -80,11 +80,11 @@ def test_an_index_fits_one_file_only(tmp_path: Path) -> None:
     path = tmp_path / "file.idx"
     path.write_bytes(bytes(index_lines(np.array([20, 17], np.int64), 0)))
     assert index_fits(path, 2, 5)
-    assert read_sizes(path, 2, 5).tolist() == [20, 17]
+    assert np.concatenate(list(read_sizes(path, 2, 5))).tolist() == [20, 17]
     for records, payload_bytes in ((1, 5), (3, 5), (2, 4), (2, 21), (0, 0)):
         assert not index_fits(path, records, payload_bytes)
         with pytest.raises(ValueError, match="another file's"):
-            read_sizes(path, records, payload_bytes)
+            list(read_sizes(path, records, payload_bytes))
     path.write_bytes(b"")
     assert index_fits(path, 0, 0) and not index_fits(path, 1, 0)
 

@@ -238,6 +238,17 @@ def test_damage_beside_the_end_of_the_buffer_is_found_at_every_alignment() -> No
         assert [(n, p) for n, _, p in seen.records[1:]] == [(2, behind[1]), (3, behind[2])]
 
 
+@pytest.mark.parametrize("edge", [BUFFER // 2, BUFFER])
+def test_a_cut_header_beside_the_end_of_the_buffer_is_found_at_every_alignment(edge: int) -> None:
+    for before in range(13):  # bytes of the cut header that still lie in the buffer
+        whole = frame(bytes(edge - before - 16))
+        for tail in range(max(before, 1), 12):
+            found, seen = scan(whole + b"\7" * tail)
+            assert len(seen.records) == found.records == 1
+            assert brief(found) == [("TRUNCATED_HEADER", 1, len(whole))]
+            assert f"{tail} of 12 bytes" in found.faults[0].detail
+
+
 def test_a_record_of_five_megabytes(tf: Any, tmp_path: Path) -> None:
     payload = bytes(range(256)) * 20_000
     path = tmp_path / "file"

@@ -1,9 +1,10 @@
 """The command line, `tfr`: what the UI does, without a browser.
 
-Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage.
+Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. 130: interrupted.
 """
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from tfr_assets.errors import ConfigError, TfrError
 
@@ -25,15 +27,15 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tfr-assets")
 def cli() -> None:
-    r"""Turn raw data into verified TFRecord shards, and look after them.
+    """Turn raw data into verified TFRecord shards, and look after them.
 
     \b
     tfr run flights                       raw, shards, checks, merged, readers
     tfr verify data/flights/shards        every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
 
-    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage.
-    """
+    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
+    """  # noqa: D301 - click wants a real backspace before lines that it shall not join
 
 
 @cli.command("list")
@@ -84,20 +86,27 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
     datasets = load_datasets()
     chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
     outcomes = []
-    with open_instance() as instance, stderr_to(Path(".dagster") / "tfr-run.log"):
+    with open_instance() as instance, stderr_to(Path(os.environ["DAGSTER_HOME"]) / ".dagster" / "tfr-run.log"):
         for dataset in chosen:
             with steps_bar(dataset.name) as progress:
                 outcomes.append(run_dataset(dataset, instance, readers, progress))
+            if outcomes[-1].interrupted:
+                break
     if as_json:
         _print_json([asdict(outcome) for outcome in outcomes])
     else:
         from tfr_assets.cli.summary import checks_text, made_table
 
         for outcome in outcomes:
-            out.print(made_table(outcome))
+            if outcome.made:
+                out.print(made_table(outcome))
             out.print(checks_text(outcome))
+            if outcome.interrupted:
+                err.print("interrupted; run again to make what is missing")
             for failure in outcome.failures:
-                err.print(f"[red]failed[/] {failure}", markup=True)
+                err.print(Text.assemble(("failed ", "red"), failure), soft_wrap=True)
+    if any(outcome.interrupted for outcome in outcomes):
+        sys.exit(130)
     sys.exit(0 if all(outcome.ok for outcome in outcomes) else 1)
 
 
@@ -129,7 +138,7 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
     folder = common_folder([report.path for report in reports])
     lines = [
         (
-            "[green]ok[/]" if report.ok else "[red]BAD[/]",
+            Text("ok", "green") if report.ok else Text("BAD", "red"),
             f"{report.records:,}",
             size(report.bytes),
             report.compression,
@@ -145,7 +154,7 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
         more = report.fault_count + report.feature_fault_count - min(len(faults), _SHOWN_FAULTS)
         if more:
             out.print(
-                f"{report.path}: and {more:,} more faults; --json lists up to 1,000", markup=False, soft_wrap=True
+                f"{report.path}: and {more:,} more faults; --json lists more of them", markup=False, soft_wrap=True
             )
     bad = sum(not report.ok for report in reports)
     records, total = sum(r.records for r in reports), sum(r.bytes for r in reports)

@@ -17,6 +17,7 @@ import dagster as dg
 from tfr_assets.components.jobs import all_partitions, readers_job, refresh_job
 from tfr_assets.components.load import PROJECT
 from tfr_assets.components.readers import READERS
+from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.writing.dataset import Dataset
 
 _INVOCATION = "tfr/invocation"
@@ -60,6 +61,7 @@ class Outcome:
     Attributes:
         dataset: Its name.
         ok: Whether every step and every blocking check succeeded.
+        interrupted: Whether somebody stopped it, by Ctrl-C for one.
         made: The assets, in the order in which they were begun.
         checks: Evaluations by `asset/check`: partition (None where there are none) to whether it passed.
         failures: What failed, one text each.
@@ -68,6 +70,7 @@ class Outcome:
 
     dataset: str
     ok: bool = True
+    interrupted: bool = False
     made: list[Made] = field(default_factory=list)
     checks: dict[str, dict[str | None, bool]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -77,6 +80,8 @@ class Outcome:
 def open_instance() -> dg.DagsterInstance:
     """Returns the instance of `$DAGSTER_HOME`, by default the project's own; `make ui` shows the same one."""
     os.environ.setdefault("DAGSTER_HOME", str(PROJECT))
+    if os.environ.get(DATA_VARIABLE):
+        os.environ[DATA_VARIABLE] = str(data_root())  # the same folder for the steps, wherever they are started
     if Path(os.environ["DAGSTER_HOME"]) == PROJECT:
         os.chdir(PROJECT)  # the paths in the project's dagster.yaml are relative
     return dg.DagsterInstance.get()
@@ -133,6 +138,10 @@ def _run(
     outcome.run_ids.append(run_id)
     outcome.ok = outcome.ok and result.success
     _collect(run_id, outcome, instance)
+    if result.success:
+        progress("", steps, steps)
+    elif not outcome.failures:  # a run that nothing made fail was stopped
+        outcome.interrupted = True
 
 
 def _follow(
@@ -151,7 +160,6 @@ def _follow(
             done += event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE)
             if event.event_type is dg.DagsterEventType.STEP_START and event.step_key:
                 progress(event.step_key.split("__")[-1], done, steps)
-    progress("", steps, steps)
 
 
 def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> None:
@@ -170,7 +178,10 @@ def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> Non
                 name = f"{check.asset_key.path[-1]}/{check.check_name}"
                 outcome.checks.setdefault(name, {})[check.partition] = check.passed
             elif event.event_type is dg.DagsterEventType.STEP_FAILURE:
-                outcome.failures.append(f"{event.step_key}: {_why(event.step_failure_data)}")
+                if _is_interruption(event.step_failure_data):
+                    outcome.interrupted = True
+                else:
+                    outcome.failures.append(f"{event.step_key}: {_why(event.step_failure_data)}")
     by_asset: dict[str, Made] = {}
     for (asset, _), metadata in latest.items():
         _add(by_asset.setdefault(asset, Made(asset)), {name: value.value for name, value in metadata.items()})
@@ -197,6 +208,10 @@ def _wall_seconds(prefix: str, run_id: str, instance: dg.DagsterInstance) -> flo
     started = [s.start_time for s in stats if s.start_time]
     ended = [s.end_time for s in stats if s.end_time]
     return max(ended) - min(started) if started and ended else 0.0
+
+
+def _is_interruption(failure: Any) -> bool:
+    return failure.error is not None and failure.error.cls_name == dg.DagsterExecutionInterruptedError.__name__
 
 
 def _why(failure: Any) -> str:

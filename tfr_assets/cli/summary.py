@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich.console import Group
 
 from tfr_assets.cli.terminal import size, table
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from tfr_assets.cli.execute import Made, Outcome
 
 
-def made_table(outcome: "Outcome") -> Table:
+def made_table(outcome: "Outcome") -> Group:
     """Returns a line for each asset that was materialized."""
-    columns = ("asset", "files", "records", "size", "seconds", "records/s", "where")
+    columns = ("asset", "files", "records", "size", "seconds", "records/s read", "where")
     rows = [
         (
             made.asset,

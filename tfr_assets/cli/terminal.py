@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 _WIDE = 200  # columns where nobody looks: what goes into a file or a pipe shall not be folded
 
@@ -16,14 +17,16 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 err = Console(stderr=True, highlight=False)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> Table:
-    """Returns a table; the columns named in `numbers` are aligned to the right."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False, box=None)
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], numbers: Sequence[str] = ()
+) -> Group:
+    """Returns a table of plain text, brackets and all; the columns named in `numbers` are aligned to the right."""
+    made = Table(header_style="bold", pad_edge=False, box=None)
     for column in columns:
         made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
-        made.add_row(*row)
-    return made
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return Group(Text(title, "bold"), made) if title else Group(made)
 
 
 @contextmanager
@@ -56,7 +59,7 @@ def steps_bar(label: str) -> Iterator[Callable[[str, int, int], None]]:
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[doing]}"),
+        TextColumn("{task.fields[doing]}", markup=False),
     )
     with Progress(*columns, console=err) as bar:
         task = bar.add_task(label, total=None, doing="starting")

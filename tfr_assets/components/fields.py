@@ -44,7 +44,10 @@ class SourceField(dg.Model):
         examples=[{"delimiter": ";", "null_values": ["", "NA"]}],
     )
     storage_options: dict[str, Any] = Field(
-        {}, description="Passed to fsspec, for a URL that needs it.", examples=[{"anon": True}]
+        {},
+        description="Passed to fsspec, for a URL that needs it. Leave credentials to the environment: a run keeps its "
+        "settings in the instance's storage.",
+        examples=[{"anon": True}],
     )
 
 

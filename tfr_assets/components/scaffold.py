@@ -32,7 +32,7 @@ attributes:
   #   rename: {{dep_delay: delay}}
   #   cast: {{price: float32}}
   #   shape: {{pixels: [28, 28]}}
-  #   fill: {{delay: 0}}
+  #   fill: {{dep_delay: 0}}
 """
 
 

@@ -99,9 +99,15 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     Raises:
         dg.Failure: Shards are missing; the message names them.
     """
-    from tfr_assets.writing.shard import finish_shards
+    from tfr_assets.writing.shard import finish_shards, still_there
 
     done: dict[str, ShardWritten] = dict(written)
+    # what a run handed over may be gone or replaced by the time it is re-executed from failure
+    if changed := [key for key, shard in done.items() if not still_there(shard)]:
+        raise dg.Failure(
+            f"{', '.join(changed[:20])}: no longer on the disk as this run left them. Launch all steps again",
+            allow_retries=False,
+        )
     if missing := [key for key in context.partition_keys if key not in done]:
         raise dg.Failure(_not_handed_over(missing, len(context.partition_keys)), allow_retries=False)
     with reported(dataset=plan.dataset.name):

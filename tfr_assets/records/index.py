@@ -3,6 +3,7 @@
 For a compressed file, offsets count in the decompressed stream.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from tfr_assets.records.jit import address_of, inlined, kernel, load_i64, store_u8
 
 _FRAMING = 16
+_BLOCK = 4 << 20  # bytes of text at a time: memory does not grow with the file
 _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
 
 
@@ -59,36 +61,58 @@ def read_index(path: Path) -> np.ndarray:
         FileNotFoundError: There is no such file.
         ValueError: It is no index.
     """
-    text = path.read_text(encoding="ascii")
-    if not text:
-        return np.empty((0, 2), np.int64)
-    numbers = np.fromstring(text, np.int64, sep=" ")
-    lines = text.count("\n")
-    if numbers.size != 2 * lines or text.count(" ") != lines or not text.endswith("\n"):
-        raise ValueError(f"{path} is no index: a line is not 'offset size'")
-    found = numbers.reshape(-1, 2)
-    if found[0, 0] != 0 or found[:, 1].min() < _FRAMING or (np.diff(found[:, 0]) != found[:-1, 1]).any():
-        raise ValueError(f"{path} is no index: a frame does not start where the one before ends")
-    return found
+    parts = list(_read_parts(path))
+    return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
 
 
-def read_sizes(path: Path, records: int, payload_bytes: int) -> np.ndarray:
-    """Returns the frames' sizes from the index of a file that holds so many records and so many bytes in them.
+def read_sizes(path: Path, records: int, payload_bytes: int) -> Iterator[np.ndarray]:
+    """Yields the frames' sizes, some at a time, from the index of a file that holds so many records and bytes in them.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no index, or another file's.
+        ValueError: It is no index, or another file's; at the end at the latest.
     """
-    sizes = np.ascontiguousarray(read_index(path)[:, 1])
-    if len(sizes) != records or int(sizes.sum()) != payload_bytes + _FRAMING * records:
+    left, bytes_left = records, payload_bytes + _FRAMING * records
+    for part in _read_parts(path):
+        sizes = np.ascontiguousarray(part[:, 1])
+        left -= len(sizes)
+        bytes_left -= int(sizes.sum())
+        yield sizes
+    if left or bytes_left:
         raise ValueError(f"{path} is another file's index")
-    return sizes
 
 
 def index_fits(path: Path, records: int, payload_bytes: int) -> bool:
     """Tells whether `read_sizes` would raise nothing."""
     try:
-        read_sizes(path, records, payload_bytes)
+        for _ in read_sizes(path, records, payload_bytes):
+            pass
     except (FileNotFoundError, ValueError):
         return False
     return True
+
+
+def _read_parts(path: Path) -> Iterator[np.ndarray]:
+    """Yields an index some lines at a time: int64 of shape (lines, 2), each frame where the one before ends."""
+    end, rest = 0, b""
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            whole, line_feed, rest = (rest + block).rpartition(b"\n")
+            if line_feed:
+                part = _parse(whole, path)
+                if part[0, 0] != end or part[:, 1].min() < _FRAMING or (np.diff(part[:, 0]) != part[:-1, 1]).any():
+                    raise ValueError(f"{path} is no index: a frame does not start where the one before ends")
+                end = int(part[-1].sum())
+                yield part
+    if rest:
+        raise ValueError(f"{path} is no index: its last line is cut")
+
+
+def _parse(lines: bytes, path: Path) -> np.ndarray:
+    count = lines.count(b"\n") + 1
+    if lines.translate(None, b"0123456789 \n"):
+        raise ValueError(f"{path} is no index: it holds more than digits")
+    numbers = np.fromstring(lines.decode("ascii"), np.int64, sep=" ")
+    if numbers.size != 2 * count or lines.count(b" ") != count:
+        raise ValueError(f"{path} is no index: a line is not 'offset size'")
+    return numbers.reshape(-1, 2)

@@ -18,9 +18,11 @@ from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import atomic_file, write_all
 from tfr_assets.records.index import index_lines, read_sizes
 from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.report import examine_open
 
 _STEP = 64 << 20  # bytes a call, so that progress can be shown
 _BUFFER = 1 << 20
+_SHOWN = 20  # faults
 Progress = Callable[[int], None]
 
 
@@ -33,7 +35,8 @@ def merge_files(
 ) -> Manifest:
     """Joins files in the given order into `target`, with index and manifest.
 
-    What the result must hold follows from the manifests; examine it against the returned manifest to be sure.
+    What the result must hold follows from the manifests. It is read back and held against them before it takes its
+    name.
 
     Args:
         inputs: Files and their manifests, all of one compression. They are copied unread: verify them before.
@@ -44,7 +47,8 @@ def merge_files(
 
     Raises:
         WriteError: The file system refused; what was there before is untouched.
-        DamagedFile: An input ends early, or the inputs differ in compression.
+        DamagedFile: An input is gone or not what its manifest says, or the inputs differ in compression; what was
+            there before is untouched.
     """
     compressions = {manifest.compression for _, manifest in inputs}
     if len(compressions) > 1:
@@ -63,37 +67,47 @@ def merge_files(
             # TensorFlow takes an empty gzip member for the end of the file
             for path, manifest in [item for item in inputs if item[1].records] or inputs[:1]:
                 _append(path, manifest.bytes, data, progress)
-        size = os.fstat(data).st_size
+        merged = Manifest(
+            file=target.name,
+            records=sum(manifest.records for _, manifest in inputs),
+            bytes=os.fstat(data).st_size,
+            payload_bytes=sum(manifest.payload_bytes for _, manifest in inputs),
+            compression=compression,
+            digest=to_text(digest),
+            features=features,
+            made_from=made_from or {},
+        )
+        os.fsync(data)
+        report = examine_open(data, target, merged)  # before it takes the place of what was there
+        if not report.ok:
+            faults = "\n".join(f"  {fault}" for fault in report.faults[:_SHOWN])
+            raise DamagedFile(f"what was copied into {target} is not what its inputs' manifests say:\n{faults}")
         manifest_path(target).unlink(missing_ok=True)
-    manifest = Manifest(
-        file=target.name,
-        records=sum(manifest.records for _, manifest in inputs),
-        bytes=size,
-        payload_bytes=sum(manifest.payload_bytes for _, manifest in inputs),
-        compression=compression,
-        digest=to_text(digest),
-        features=features,
-        made_from=made_from or {},
-    )
-    manifest.save(target)
-    return manifest
+    merged.save(target)
+    return merged
 
 
 def _shift_index(path: Path, manifest: Manifest, offset: int, target: int) -> int:
     """Appends a file's index, its offsets raised by `offset`; returns the bytes of its stream."""
+    start = offset
     try:
-        sizes = read_sizes(index_path(path), manifest.records, manifest.payload_bytes)
+        for sizes in read_sizes(index_path(path), manifest.records, manifest.payload_bytes):
+            write_all(target, index_lines(sizes, offset))
+            offset += int(sizes.sum())
     except (FileNotFoundError, ValueError) as error:
         raise DamagedFile(
             f"cannot merge {path}: its index {index_path(path)} is missing or damaged; write it again"
         ) from error
-    write_all(target, index_lines(sizes, offset))
-    return int(sizes.sum())
+    return offset - start
 
 
 def _append(path: Path, size: int, target: int, progress: Progress | None) -> None:
     """Appends exactly `size` bytes of a file, inside the kernel where it can."""
-    with path.open("rb", buffering=0) as source:
+    try:
+        opened = path.open("rb", buffering=0)
+    except FileNotFoundError as error:
+        raise DamagedFile(f"cannot merge {path}: it is gone; write it again") from error
+    with opened as source:
         left = size
         while left:
             done = copy_range(source.fileno(), target, min(left, _STEP))

@@ -67,20 +67,47 @@ def examine(
         features: What every record must parse by; None leaves the payloads alone.
         progress: Called with the number of bytes just scanned, decompressed.
     """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return _unread(path, Fault(str(path), 0, 0, FaultKind.MISSING))
+    except OSError as error:
+        return _unread(path, Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
+    try:
+        return examine_open(descriptor, path, manifest, features, progress)
+    finally:
+        os.close(descriptor)
+
+
+def _unread(path: Path, fault: Fault) -> FileReport:
+    return FileReport(str(path), 0, 0, 0, to_text(0), "none", (fault,), 1, (), 0, 0.0)
+
+
+def examine_open(
+    descriptor: int,
+    path: Path,
+    manifest: Manifest | None = None,
+    features: FeatureSpec | None = None,
+    progress: Progress | None = None,
+) -> FileReport:
+    """Does what `examine` does with a file that is open already, under whatever name it will have.
+
+    Args:
+        descriptor: The file, open for reading; its position is moved.
+        path: What the faults call it.
+        manifest: As for `examine`.
+        features: As for `examine`.
+        progress: As for `examine`.
+    """
     started = time.perf_counter()
     checker = FeatureChecker(features) if features else None
     size, compression, scan = 0, "none", None
     faults: list[Fault] = []
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            size = os.fstat(descriptor).st_size
-            compression = detect_compression(os.pread(descriptor, 12, 0))
-            scan = scan_stream(open_input(descriptor, compression), path, checker.visit if checker else None, progress)
-        finally:
-            os.close(descriptor)
-    except FileNotFoundError:
-        faults.append(Fault(str(path), 0, 0, FaultKind.MISSING))
+        size = os.fstat(descriptor).st_size
+        compression = detect_compression(os.pread(descriptor, 12, 0))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        scan = scan_stream(open_input(descriptor, compression), path, checker.visit if checker else None, progress)
     except OSError as error:
         faults.append(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
     if scan and manifest:

@@ -140,8 +140,8 @@ def _scan(buffer, size, offset, left, frames, faults, state):
     while position < left and count < _FRAMES and n_faults < _FAULTS:
         here = buffer + position
         if size - position < 12:
-            if left - position >= 12:
-                needed = 12
+            if size < left:  # the stream goes on behind the buffer
+                needed = min(np.int64(12), left - position)
                 break
             if not state[RESYNC]:
                 n_faults = _add_fault(

@@ -111,7 +111,7 @@ def derive_spec(
     options = options or FeatureOptions()
     columns = dict(_unique(leaves(schema)))
     for name, chosen in vars(options).items():
-        _check_columns(name, chosen, schema, columns)
+        _check_columns(name, chosen, schema, columns, options.rename)
     dropped = set(options.drop)
     structs = dropped - columns.keys()
     features = [
@@ -147,13 +147,20 @@ def _is_under(path: str, structs: set[str]) -> bool:
     return any("/".join(parts[:size]) in structs for size in range(1, len(parts)))
 
 
-def _check_columns(option: str, chosen: Iterable[str], schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> None:
+def _check_columns(
+    option: str,
+    chosen: Iterable[str],
+    schema: pa.Schema,
+    columns: Mapping[str, pa.DataType],
+    renames: Mapping[str, str],
+) -> None:
     known = set(columns)
     if option == "drop":  # structs, too
         known |= set(schema.names) | {path[:at] for path in columns for at, char in enumerate(path) if char == "/"}
     for column in chosen:
         if column not in known:
-            close = difflib.get_close_matches(column, known, n=1)
+            before = [path for path, renamed in renames.items() if renamed == column]
+            close = before or difflib.get_close_matches(column, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"columns are {', '.join(columns)}"
             raise ConfigError(f"features.{option}: there is no column {column!r}; {hint}")
 

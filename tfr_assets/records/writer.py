@@ -61,6 +61,7 @@ def write_file(
             write_all(data, compressor.feed(some.data))
         write_all(data, compressor.finish())
         size = os.fstat(data).st_size
+        os.fsync(data)  # a disk that refuses shall do so while the old manifest is still there
         manifest_path(path).unlink(missing_ok=True)
     manifest = Manifest(
         file=path.name,

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.files import RawFile, reading
-from tfr_assets.sources.schema import empty_batch, plain_schema
+from tfr_assets.sources.schema import conform, empty_batch, plain_schema
 
 BATCH_BYTES = 16 << 20  # batches and row groups are made no larger than this, if single rows allow it
 UNIT_BYTES = 64 << 20
@@ -209,7 +209,7 @@ def _describe_arrow(file: RawFile) -> Contents:
             batch = reader.get_batch(index)
             groups.append(batch.num_rows)
             unit = max(unit, pa.total_allocated_bytes() - before if file.is_local else batch.nbytes)
-            _count_nulls(batch, counts)
+            _count_nulls(conform(batch, schema), counts)
             del batch  # before the next one is measured
         return Contents(schema, tuple(groups), counts, unit)
 

@@ -47,7 +47,7 @@ class Inventory:
     fingerprint: str
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the inventory as JSON-ready values, without `storage_options`: credentials stay in the YAML."""
+        """Returns the inventory as JSON-ready values, without `storage_options`, which may hold credentials."""
         values = {name: getattr(self, name) for name in ("rows", "bytes", "fingerprint")}
         return {
             "source": asdict(self.source) | {"storage_options": {}},

@@ -89,21 +89,30 @@ def _encode(plan: ShardingPlan, shard: Shard, inventory: Inventory, progress: Pr
             progress(batch.num_rows)
 
 
+def still_there(written: ShardWritten) -> bool:
+    """Tells whether a shard lies on the disk as it was left: the same manifest, a file of its size. Reads no record."""
+    path = written.path
+    return path.is_file() and path.stat().st_size == written.manifest.bytes and Manifest.load(path) == written.manifest
+
+
 def finish_shards(plan: ShardingPlan) -> None:
-    """Saves the feature spec beside the shards and, once all are there, removes those of another number of shards.
+    """Once all shards of a plan are there, saves the feature spec beside them and removes those of another number.
 
     Args:
-        plan: The plan whose shards were written.
+        plan: The plan. While a shard is missing, or still of other data or settings, nothing is done.
     """
     layout = plan.dataset.layout
+    paths = [layout.shard_path(shard) for shard in plan.shards]
+    manifests = [Manifest.load(path) for path in paths]
+    if any(m is None or m.made_from != plan.made_from(s) for m, s in zip(manifests, plan.shards, strict=True)):
+        return
     spec = json.dumps(plan.features.to_json(), indent=1) + "\n"
     write_atomically(feature_spec_path(layout.shards), spec.encode())
-    paths = [layout.shard_path(shard) for shard in plan.shards]
-    if not all(manifest_path(path).is_file() for path in paths):
-        return
     current = {path.name for path in paths}
-    for old in layout.shards.glob(f"{layout.name}-{plan.shards[0].split}.tfrecord-*-of-*"):
-        if old.name not in current and manifest_path(old).is_file():  # without a manifest it is not ours to remove
-            manifest_path(old).unlink()
+    # only what a manifest vouches for is ours to remove; it goes last, so that a crash leaves nothing forgotten
+    for manifest in manifest_path(paths[0]).parent.glob(f"{layout.name}-{plan.shards[0].split}.tfrecord-*-of-*.json"):
+        old = layout.shards / manifest.name.removesuffix(".json")
+        if old.name not in current:
+            old.unlink(missing_ok=True)
             index_path(old).unlink(missing_ok=True)
-            old.unlink()
+            manifest.unlink()
