@@ -133,14 +133,15 @@ def verify(paths: Sequence[Path], as_json: bool) -> None:
 
 
 def _show_reports(reports: "Sequence[FileReport]") -> None:
-    from tfr_assets.cli.terminal import below, common_folder, out, size, table
+    from tfr_assets.cli.terminal import below, common_folder, out, table
+    from tfr_assets.records.units import megabytes
 
     folder = common_folder([report.path for report in reports])
     lines = [
         (
             Text("ok", "green") if report.ok else Text("BAD", "red"),
             f"{report.records:,}",
-            size(report.bytes),
+            megabytes(report.bytes),
             report.compression,
             below(report.path, folder),
         )
@@ -161,7 +162,7 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
     verdict = (
         f"[red]{bad} of {len(reports)} files are bad[/]" if bad else f"[green]all {len(reports)} files are whole[/]"
     )
-    out.print(f"{verdict}: {records:,} intact records, {size(total)}")
+    out.print(f"{verdict}: {records:,} intact records, {megabytes(total)}")
 
 
 @cli.command()

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tfr_assets.cli.terminal import below, common_folder, out, size, table
+from tfr_assets.cli.terminal import below, common_folder, out, table
 from tfr_assets.records.inspect import FeatureSeen, Inspection
+from tfr_assets.records.units import megabytes
 
 _VALUES = 6
 _CHARACTERS = 60
@@ -32,7 +33,7 @@ def show(files: Sequence[Inspection]) -> None:
     lines = [
         (
             f"{found.records:,}",
-            size(found.bytes),
+            megabytes(found.bytes),
             f"{found.smallest:,} – {found.largest:,}" if found.records else "–",
             found.compression,
             below(found.path, folder),
@@ -43,7 +44,7 @@ def show(files: Sequence[Inspection]) -> None:
     out.print(table(f"in {folder}", columns, lines, numbers=columns[:3]))
     if len(files) > 1:
         out.print(
-            f"{sum(f.records for f in files):,} records, {size(sum(f.bytes for f in files))} in {len(files)} files"
+            f"{sum(f.records for f in files):,} records, {megabytes(sum(f.bytes for f in files))} in {len(files)} files"
         )
     _show_features(files[0])
     for number, record in enumerate(files[0].first):
@@ -88,7 +89,7 @@ def _value(value: Any) -> str:
     if not isinstance(value, bytes):
         return str(value)
     text = _text(value[: _CHARACTERS * 2])
-    return f"{text[:_CHARACTERS]}… ({size(len(value))})" if len(value) > _CHARACTERS else text
+    return f"{text[:_CHARACTERS]}… ({megabytes(len(value))})" if len(value) > _CHARACTERS else text
 
 
 def _text(value: bytes) -> str:

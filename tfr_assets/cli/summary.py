@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from tfr_assets.cli.terminal import size, table
+from tfr_assets.cli.terminal import table
+from tfr_assets.records.units import megabytes
 
 if TYPE_CHECKING:
     from tfr_assets.cli.execute import Made, Outcome
@@ -18,7 +19,7 @@ def made_table(outcome: "Outcome") -> Group:
             made.asset,
             _files(made),
             f"{made.records:,}",
-            size(made.bytes),
+            megabytes(made.bytes),
             f"{made.seconds:.1f}",
             _speed(made),
             made.path,

@@ -75,14 +75,6 @@ def bytes_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda more: bar.advance(task, more)
 
 
-def size(number: float) -> str:
-    """Returns a number of bytes as people read it, such as `12.3 MB`."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= scale:
-            return f"{number / scale:,.1f} {unit}"
-    return f"{number:.0f} bytes"
-
-
 def common_folder(paths: Sequence[str]) -> Path:
     """Returns the deepest folder that holds all the files, so that a table need not repeat it."""
     return Path(os.path.commonpath([str(Path(path).absolute().parent) for path in paths]))

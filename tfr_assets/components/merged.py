@@ -4,8 +4,9 @@ import dagster as dg
 
 from tfr_assets.components.failures import reported
 from tfr_assets.components.look import Look
-from tfr_assets.components.metadata import file_metadata, megabytes
+from tfr_assets.components.metadata import file_metadata
 from tfr_assets.components.progress import counted, logged
+from tfr_assets.records.units import megabytes
 
 _DESCRIPTION = """One TFRecord file with the records of all shards, in order, made by copying bytes.
 

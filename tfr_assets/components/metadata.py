@@ -70,14 +70,6 @@ def markdown(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
 
 
-def megabytes(size: float) -> str:
-    """Returns a size as people read it, such as `12.3 MB`."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= scale:
-            return f"{size / scale:,.1f} {unit}"
-    return f"{size:.0f} bytes"
-
-
 def _column_schema(inventory: Inventory) -> dg.TableSchema:
     columns = []
     for field in inventory.schema:

@@ -19,8 +19,9 @@ import dagster as dg
 
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.look import Look
-from tfr_assets.components.metadata import file_metadata, megabytes
+from tfr_assets.components.metadata import file_metadata
 from tfr_assets.components.progress import counted, logged
+from tfr_assets.records.units import megabytes
 
 if TYPE_CHECKING:
     from tfr_assets.writing.plan import ShardingPlan

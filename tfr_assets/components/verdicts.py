@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tfr_assets.components.metadata import megabytes
 from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.units import megabytes
 
 if TYPE_CHECKING:  # these come with compiled kernels, which the code server shall not load
     from tfr_assets.records.report import FileReport

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfr_assets.records.jit import address_of, inlined, kernel, load_i64, store_u8
 
-_FRAMING = 16
+FRAMING = 16  # bytes of a frame besides its record
 _BLOCK = 4 << 20  # bytes of text at a time: memory does not grow with the file
 _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
 
@@ -72,7 +72,7 @@ def read_sizes(path: Path, records: int, payload_bytes: int) -> Iterator[np.ndar
         FileNotFoundError: There is no such file.
         ValueError: It is no index, or another file's; at the end at the latest.
     """
-    left, bytes_left = records, payload_bytes + _FRAMING * records
+    left, bytes_left = records, payload_bytes + FRAMING * records
     for part in _read_parts(path):
         sizes = np.ascontiguousarray(part[:, 1])
         left -= len(sizes)
@@ -100,7 +100,7 @@ def _read_parts(path: Path) -> Iterator[np.ndarray]:
             whole, line_feed, rest = (rest + block).rpartition(b"\n")
             if line_feed:
                 part = _parse(whole, path)
-                if part[0, 0] != end or part[:, 1].min() < _FRAMING or (np.diff(part[:, 0]) != part[:-1, 1]).any():
+                if part[0, 0] != end or part[:, 1].min() < FRAMING or (np.diff(part[:, 0]) != part[:-1, 1]).any():
                     raise ValueError(f"{path} is no index: a frame does not start where the one before ends")
                 end = int(part[-1].sum())
                 yield part

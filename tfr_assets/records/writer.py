@@ -12,10 +12,8 @@ from tfr_assets.records.digest import digest_frames, to_text
 from tfr_assets.records.example import Frames
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import atomic_file, write_all
-from tfr_assets.records.index import index_lines
+from tfr_assets.records.index import FRAMING, index_lines
 from tfr_assets.records.manifest import Manifest
-
-_FRAMING = 16
 
 
 @dataclass
@@ -67,7 +65,7 @@ def write_file(
         file=path.name,
         records=totals.records,
         bytes=size,
-        payload_bytes=totals.stream_bytes - _FRAMING * totals.records,
+        payload_bytes=totals.stream_bytes - FRAMING * totals.records,
         compression=compression,
         digest=to_text(totals.digest),
         features=features,

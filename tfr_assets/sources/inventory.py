@@ -10,13 +10,8 @@ import pyarrow as pa
 
 from tfr_assets.errors import StaleError
 from tfr_assets.records.files import write_atomically
-from tfr_assets.sources.landing import (
-    SourceFile,
-)
-from tfr_assets.sources.schema import (
-    schema_from_text,
-    schema_to_text,
-)
+from tfr_assets.sources.landing import SourceFile
+from tfr_assets.sources.schema import schema_from_text, schema_to_text
 from tfr_assets.sources.source import Source
 
 

@@ -23,7 +23,6 @@ class Merged:
         manifest: What the file holds.
         path: The file.
         written: Whether it was written now; False where it was there and matched.
-        copied_bytes: Bytes copied now.
         copy_seconds: Time the copying took, reading it back included.
         seconds: Time it took in all, both verifications included.
     """
@@ -31,7 +30,6 @@ class Merged:
     manifest: Manifest
     path: Path
     written: bool
-    copied_bytes: int
     copy_seconds: float
     seconds: float
 
@@ -60,11 +58,11 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> Merged:
     }
     old = Manifest.load(path)
     if old and old.made_from == made_from and is_intact(path, old):
-        return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
+        return Merged(old, path, False, 0.0, time.perf_counter() - started)
     copying = time.perf_counter()
     manifest = merge_files(inputs, path, plan.features, made_from, progress)
     copied = time.perf_counter() - copying
-    return Merged(manifest, path, True, manifest.bytes, copied, time.perf_counter() - started)
+    return Merged(manifest, path, True, copied, time.perf_counter() - started)
 
 
 def _verified_inputs(plan: ShardingPlan) -> list[tuple[Path, Manifest]]:
@@ -93,7 +91,6 @@ def _differences(found: dict[str, object], wanted: dict[str, object]) -> str:
     return f"another {' and '.join(names)}" if names else "other settings"
 
 
-def _lines(texts: "map[str] | list[str]", most: int = 20) -> str:
-    lines = list(texts)
+def _lines(lines: list[str], most: int = 20) -> str:
     more = [f"… and {len(lines) - most} more"] if len(lines) > most else []
     return "\n".join(f"  {line}" for line in lines[:most] + more)
