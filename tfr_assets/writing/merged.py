@@ -23,6 +23,7 @@ class Merged:
         manifest: What the file holds.
         path: The file.
         written: Whether it was written now; False where it was there and matched.
+        copied_bytes: Bytes copied now.
         copy_seconds: Time the copying took, reading it back included.
         seconds: Time it took in all, both verifications included.
     """
@@ -30,6 +31,7 @@ class Merged:
     manifest: Manifest
     path: Path
     written: bool
+    copied_bytes: int
     copy_seconds: float
     seconds: float
 
@@ -58,11 +60,11 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> Merged:
     }
     old = Manifest.load(path)
     if old and old.made_from == made_from and is_intact(path, old):
-        return Merged(old, path, False, 0.0, time.perf_counter() - started)
+        return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
     copying = time.perf_counter()
     manifest = merge_files(inputs, path, plan.features, made_from, progress)
     copied = time.perf_counter() - copying
-    return Merged(manifest, path, True, copied, time.perf_counter() - started)
+    return Merged(manifest, path, True, manifest.bytes, copied, time.perf_counter() - started)
 
 
 def _verified_inputs(plan: ShardingPlan) -> list[tuple[Path, Manifest]]:
