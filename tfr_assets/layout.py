@@ -3,7 +3,9 @@
     data/                                       $TFR_DATA, or `data` beside the project
     └── flights/
         ├── raw/inventory.json                  what raw data was there
-        │   └── landed-…/part-….parquet         only where the source cannot be read by row range
+        │   ├── landed-…/part-….parquet         only where the source cannot be read by row range
+        │   ├── shards.json                     how many files each split gets, where that is planned (`shards: auto`)
+        │   └── skipped.tsv                     raw files that were left out, each with the reason
         ├── shards/
         │   ├── flights-train.tfrecord-00000-of-00016
         │   ├── …                               nothing else matches `flights-train.tfrecord-*`
@@ -66,6 +68,16 @@ class Shard:
         return self.stop - self.start
 
 
+def check_split_name(name: str) -> None:
+    """Refuses what cannot be part of a file's name and a partition key.
+
+    Raises:
+        ConfigError: The name holds other characters than letters, digits and underscores.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"split name {name!r}: use letters, digits and underscores only, such as 'train'")
+
+
 def shard_key(split: str, index: int, count: int) -> str:
     """Returns the partition key of a shard, such as `train-00003-of-00016`."""
     return f"{split}-{index:05d}-of-{count:05d}"
@@ -76,12 +88,12 @@ def shard_keys(split: str, count: int) -> list[str]:
     return [shard_key(split, index, count) for index in range(count)]
 
 
-def assign_rows(rows: int, count: int, split: str = "train") -> list[Shard]:
-    """Cuts `rows` into `count` consecutive shards whose sizes differ by one at most.
+def assign_rows(rows: int, count: int, split: str = "train", first: int = 0) -> list[Shard]:
+    """Cuts the rows from `first` on into `count` consecutive shards whose sizes differ by one at most.
 
     No shard is empty unless there are fewer rows than shards.
     """
-    cuts = [index * rows // count for index in range(count + 1)]
+    cuts = [first + index * rows // count for index in range(count + 1)]
     return [Shard(split, index, count, cuts[index], cuts[index + 1]) for index in range(count)]
 
 
@@ -120,6 +132,11 @@ class Layout:
     def inventory(self) -> Path:
         """The inventory's file."""
         return self.raw / "inventory.json"
+
+    @cached_property
+    def planned(self) -> Path:
+        """File of the planned numbers of shards."""
+        return self.raw / "shards.json"
 
     @cached_property
     def shards(self) -> Path:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 import yaml
 from dagster._core.definitions.reconstruct import ReconstructableJob, ReconstructableRepository
 
+from tfr_assets.components.dataset import TFRecordDataset
 from tfr_assets.components.jobs import all_partitions
 from tfr_assets.layout import Layout, shard_keys
+from tfr_assets.writing.dataset import Dataset
 
 OVERRIDES = {"telemetry": {"enabled": False}}
 
@@ -145,6 +147,12 @@ class Project:
         (folder / "defs.yaml").write_text(
             yaml.safe_dump({"type": "tfr_assets.TFRecordDataset", "attributes": attributes}, sort_keys=False)
         )
+
+    def load(self, name: str) -> Dataset:
+        """Returns a dataset as its YAML describes it now."""
+        attributes = yaml.safe_load((self.root / self.package / "defs" / name / "defs.yaml").read_text())["attributes"]
+        made = TFRecordDataset.from_attributes_dict(attributes=attributes)
+        return replace(made.dataset(name, self.root), root=self.root / "data")
 
     def layout(self, name: str) -> Layout:
         return Layout.of(name, self.root / "data")

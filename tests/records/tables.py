@@ -6,8 +6,9 @@ from them, so that what is expected never passes through the code under test.
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,13 @@ class Sort:
     value: st.SearchStrategy  # one row's value, never None
     build: Callable[[Sequence[Any]], pa.Array]  # values or None
     feature: Callable[[Any], Values]
+    entries: Callable[[Any], Row] | None = None  # of a sort that becomes several features: these, by "/part" or ""
+
+    def row(self, path: str, value: Any) -> Row:
+        """What one row's value becomes."""
+        if self.entries is None:
+            return {path: (self.kind, self.feature(value))}
+        return {path + part: entry for part, entry in self.entries(value).items()}
 
 
 def _scalar(name: str, kind: str, value: st.SearchStrategy, build: Callable, text: Callable = lambda v: v) -> Sort:
@@ -235,7 +243,89 @@ def _lists() -> list[Sort]:
 
 
 LISTS = _lists()
-SORTS = LEAVES + LISTS
+
+
+def nested(outer: Sort, depth: int) -> Sort:
+    """A list sort whose lists have varying lengths at `depth` levels: several features, as TFDS has it."""
+
+    def entries(value: list) -> Row:
+        lengths: list[list[int]] = [[] for _ in range(depth - 1)]
+
+        def walk(lists: list, level: int) -> None:
+            if level < depth - 1:
+                for inner in lists:
+                    lengths[level].append(len(inner))
+                    walk(inner, level + 1)
+
+        walk(value, 0)
+        found: Row = {f"/ragged_row_lengths_{level}": ("int64", counts) for level, counts in enumerate(lengths)}
+        return {"/ragged_flat_values": (outer.kind, outer.feature(value))} | found
+
+    return replace(outer, shape=(None, *outer.shape[depth:]), entries=entries)
+
+
+def shaped(of: Sort, rank: int | None = None) -> Sort:
+    """Tensors of varying shape, and of `rank` or a varying one: a struct of flat values and shapes."""
+    ranks = st.integers(0, 3) if rank is None else st.just(rank)
+    shapes = ranks.flatmap(lambda n: st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    value = shapes.flatmap(
+        lambda shape: st.tuples(st.just(shape), st.lists(of.value, min_size=prod(shape), max_size=prod(shape)))
+    )
+
+    def build(rows: Sequence[Any]) -> pa.Array:
+        filled, mask = _under_null(rows, next((row for row in rows if row), ([0] * (rank or 0), [])))
+        starts = pa.array(np.cumsum([0, *(len(values) for _, values in filled)]), pa.int32())
+        data = pa.ListArray.from_arrays(starts, of.build([v for _, values in filled for v in values]))
+        sizes = pa.array(
+            [shape for shape, _ in filled], pa.list_(pa.int32()) if rank is None else pa.list_(pa.int64(), rank)
+        )
+        return pa.StructArray.from_arrays([data, sizes], ["data", "shape"], mask=mask)
+
+    def entries(value: Any) -> Row:
+        shape, values = value
+        return {"": (of.kind, [v for item in values for v in of.feature(item)]), "/shape": ("int64", shape)}
+
+    return Sort(f"tensor of {of.name}, rank {rank}", of.kind, (None,), value, build, list, entries)
+
+
+def structs(outer: Callable[[Sort], Sort], fields: dict[str, Sort]) -> Sort:
+    """Lists of structs: a list a field."""
+    value = st.fixed_dictionaries({name: of.value for name, of in fields.items()})
+
+    def build_structs(rows: Sequence[Any]) -> pa.Array:
+        children = [of.build([row[name] for row in rows]) for name, of in fields.items()]
+        return pa.StructArray.from_arrays(children, list(fields))
+
+    def entries(value: Any) -> Row:
+        found: Row = {}
+        for name, of in fields.items():
+            inner = [item[name] for item in value]
+            found |= (nested(outer(of), 2) if None in of.shape else outer(of)).row(f"/{name}", inner)
+        return found
+
+    one = Sort(f"struct of {', '.join(f.name for f in fields.values())}", "", (), value, build_structs, list)
+    return replace(outer(one), entries=entries)
+
+
+def _several() -> list[Sort]:
+    leaves = [_BY_NAME[n] for n in ("bool", "uint8", "int64", "float64", "string", "large_binary", "binary(7)")]
+    decimal, dictionary = _BY_NAME["decimal128(5, 2)"], _BY_NAME["dictionary of string"]
+    int8, text = _BY_NAME["int8"], _BY_NAME["string"]
+    return [
+        *(nested(ragged(ragged(leaf)), 2) for leaf in (*leaves, decimal, dictionary)),
+        nested(ragged(ragged(int8, large=True), large=True), 2), nested(viewed(ragged(int8)), 2),
+        nested(ragged(viewed(text)), 2), nested(viewed(viewed(int8), large=True), 2),
+        nested(fixed(ragged(int8), 2), 2), nested(ragged(fixed(ragged(text), 2)), 3),
+        nested(ragged(ragged(fixed(int8, 2))), 2), nested(ragged(ragged(ragged(int8))), 3),
+        nested(ragged(ragged(ragged(fixed(text, 1)))), 3),
+        *(shaped(leaf) for leaf in leaves), shaped(decimal, 2), shaped(int8, 1), shaped(dictionary, 3),
+        structs(ragged, {"a": int8, "b c": text}), structs(lambda of: fixed(of, 2), {"a": int8, "b": fixed(text, 2)}),
+        structs(viewed, {"a": ragged(int8), "b": dictionary}),
+    ]  # fmt: skip
+
+
+SEVERAL = _several()
+SORTS = LEAVES + LISTS + SEVERAL
 
 
 @dataclass(frozen=True)
@@ -259,7 +349,7 @@ _names = st.one_of(
 
 
 def _nodes(depth: int) -> st.SearchStrategy:
-    leaf = st.sampled_from(LEAVES) | st.sampled_from(LISTS)
+    leaf = st.sampled_from(LEAVES) | st.sampled_from(LISTS) | st.sampled_from(SEVERAL)
     if not depth:
         return leaf
     struct = st.dictionaries(_names, _nodes(depth - 1), min_size=1, max_size=3).map(_Struct)
@@ -274,7 +364,7 @@ def _grow(draw: st.DrawFn, node: "Sort | _Struct", path: str, present: list[bool
         values = [draw(node.value) if there else None for there in has]
         for row, there, value in zip(rows, visible, values, strict=True):
             if there:
-                row[path] = (node.kind, node.feature(value))
+                row |= node.row(path, value)
         return node.build(values)
     children = [_grow(draw, child, f"{path}/{name}", visible, rows) for name, child in node.fields.items()]
     mask = pa.array([not there for there in has], pa.bool_())

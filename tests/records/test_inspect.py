@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tfr_assets.records.inspect import inspect_file
 from tfr_assets.records.scan import FaultKind
 from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.wire import decode_example
+from tfr_assets.records.wire import decode_record
 from tfr_assets.records.writer import write_file
 
 from .encoding import encoded
@@ -24,7 +24,7 @@ from .tables import Table, single, tables
 def test_decoding_gives_the_values_that_were_encoded(table: Table) -> None:
     payloads = encoded(derive_spec(table.batch.schema, {}), table.batch)
     for payload, row in zip(payloads, table.rows, strict=True):
-        found = decode_example(payload)
+        found = decode_record(payload)
         assert found is not None and set(found) == set(row)
         for name, (kind, values) in row.items():
             assert found[name][0] == kind
@@ -38,14 +38,14 @@ def test_decoding_gives_the_values_that_were_encoded(table: Table) -> None:
 @examples(300)
 @given(payload=st.binary(max_size=60))
 def test_random_bytes_are_decoded_or_refused(payload: bytes) -> None:
-    found = decode_example(payload)
+    found = decode_record(payload)
     assert found is None or all(kind in ("bytes", "float32", "int64") for kind, _ in found.values())
 
 
 def test_bytes_that_are_no_example_are_refused() -> None:
     for payload in (b"\xff", b"\x0a\x05abc", b"text of a log", b"\x80" * 12, message(0x0A, b"\x0a\x01")):
-        assert decode_example(payload) is None
-    assert decode_example(b"") == decode_example(b"\x0a\x00") == {}
+        assert decode_record(payload) is None
+    assert decode_record(b"") == decode_record(b"\x0a\x00") == {}
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])

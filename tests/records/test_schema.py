@@ -30,8 +30,6 @@ def refusal(error: type[TfrError], schema: dict[str, pa.DataType], **options: ob
         pa.map_(pa.string(), pa.int32()),
         pa.dense_union([pa.field("a", pa.int8()), pa.field("b", pa.string())]),
         pa.sparse_union([pa.field("a", pa.int8())]),
-        pa.list_(pa.struct([("a", pa.int32())])),
-        pa.list_(pa.struct([("a", pa.int32())]), 2),
         pa.list_(pa.map_(pa.string(), pa.int32())),
         pa.month_day_nano_interval(),
         pa.run_end_encoded(pa.int32(), pa.int64()),
@@ -44,21 +42,6 @@ def test_a_type_that_no_feature_can_hold_is_refused_by_column_and_type(data_type
     assert "'odd one'" in message and str(data_type) in message and _REMEDY in message
     inside = refusal(SchemaError, {"outer": pa.struct([("odd", data_type)])})
     assert "'outer/odd'" in inside and str(data_type) in inside
-
-
-@pytest.mark.parametrize(
-    "data_type",
-    [
-        pa.list_(pa.list_(pa.int32())),
-        pa.list_(pa.list_(pa.int32()), 3),
-        pa.list_view(pa.large_list(pa.int8())),
-    ],
-    ids=str,
-)
-def test_lists_of_varying_lists_are_refused(data_type: pa.DataType) -> None:
-    message = refusal(SchemaError, {"x": data_type})
-    assert "'x'" in message and str(data_type) in message
-    assert "list of lists of varying length" in message and _REMEDY in message
 
 
 @pytest.mark.parametrize("data_type", [pa.null(), pa.list_(pa.null()), pa.struct([("x", pa.null())])], ids=str)

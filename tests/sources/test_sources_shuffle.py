@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tfr_assets.sources import Source, preview, shuffle, take_inventory
+from tfr_assets.sources import Source, preview, shuffle, spool, take_inventory
 
 TABLE = pa.table(
     {
@@ -55,7 +55,7 @@ def test_every_order_is_as_likely_as_any_other(tmp_path: Path) -> None:
 
 
 def test_open_files_and_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffle, "_BLOCK", 1 << 18)
+    monkeypatch.setattr(spool, "_BLOCK", 1 << 18)
     most_files = most_memory = 0
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -103,7 +103,7 @@ def test_a_source_is_shuffled_when_it_is_landed(tmp_path: Path, landing: Path) -
 
 
 def test_spool_files_are_removed_after_an_error(tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffle, "_deal", lambda *args: 1 / 0)
+    monkeypatch.setattr(spool, "deal", lambda *args: 1 / 0)
     monkeypatch.setattr(shuffle.shuffle, "__defaults__", (1,))
     pq.write_table(TABLE, tmp_path / "a.parquet")
     with pytest.raises(ZeroDivisionError):

@@ -1,5 +1,6 @@
 """The merged file: what all shards hold, made only of shards that are what they must be."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import examine, is_intact
-from tfr_assets.writing.merged import merge_shards
+from tfr_assets.writing.dataset import Dataset
+from tfr_assets.writing.merged import Merged, merge_shards
 from tfr_assets.writing.raw import materialize_raw
 
 from ..records.encoding import encode
@@ -19,12 +21,17 @@ from ..records.reference import payloads_of
 from .conftest import ROWS, MakeDataset, files, table, write_all_shards
 
 
+def merge(dataset: Dataset, progress: Callable[[int], None] | None = None) -> Merged:
+    (merged,) = merge_shards(dataset, progress).values()
+    return merged
+
+
 def test_any_number_of_shards_merges_to_the_same_bytes(make: MakeDataset) -> None:
     found = []
     for shards in (1, 4, 16, 200):
         dataset = make(shards=shards, name=f"of_{shards}")
         write_all_shards(dataset)
-        merged = merge_shards(dataset)
+        merged = merge(dataset)
         assert merged.written and merged.path.name == f"of_{shards}-train.tfrecord"
         assert merged.copied_bytes == merged.path.stat().st_size == merged.manifest.bytes
         found.append((merged.path.read_bytes(), index_path(merged.path).read_bytes(), merged.manifest.digest))
@@ -37,7 +44,7 @@ def test_a_merged_file_is_verified_and_described(compression: str, make: MakeDat
     dataset = make(compression=compression)
     plan, _ = write_all_shards(dataset)
     steps: list[int] = []
-    merged = merge_shards(dataset, steps.append)
+    merged = merge(dataset, steps.append)
     assert Manifest.load(merged.path) == merged.manifest
     assert (merged.manifest.records, merged.manifest.compression, merged.manifest.features) == (
         ROWS,
@@ -51,9 +58,9 @@ def test_a_merged_file_is_verified_and_described(compression: str, make: MakeDat
 
 def test_merging_again_copies_nothing(make: MakeDataset) -> None:
     write_all_shards(make())
-    first = merge_shards(make())
+    first = merge(make())
     stat = first.path.stat()
-    again = merge_shards(make())
+    again = merge(make())
     assert (again.written, again.copied_bytes, again.manifest) == (False, 0, first.manifest)
     assert (first.path.stat().st_ino, first.path.stat().st_mtime_ns) == (stat.st_ino, stat.st_mtime_ns)
 
@@ -65,21 +72,21 @@ def test_merging_again_copies_nothing(make: MakeDataset) -> None:
 )
 def test_other_shards_are_merged_anew(changes: dict[str, Any], make: MakeDataset) -> None:
     write_all_shards(make())
-    merge_shards(make())
+    merge(make())
     write_all_shards(make(**changes))
-    merged = merge_shards(make(**changes))
+    merged = merge(make(**changes))
     assert merged.written and is_intact(merged.path, merged.manifest)
-    assert not merge_shards(make(**changes)).written
+    assert not merge(make(**changes)).written
 
 
 @pytest.mark.parametrize("part", ["file", "index", "manifest"])
 def test_a_damaged_merged_file_is_written_again(part: str, make: MakeDataset) -> None:
     write_all_shards(make())
-    path = merge_shards(make()).path
+    path = merge(make()).path
     before = files(path.parent)
     damaged = {"file": path, "index": index_path(path), "manifest": manifest_path(path)}[part]
     damaged.write_bytes(damaged.read_bytes()[:-2])
-    assert merge_shards(make()).written
+    assert merge(make()).written
     assert files(path.parent) == before
 
 
@@ -88,14 +95,14 @@ def refusal(make: MakeDataset, error: type[Exception], **changes: Any) -> str:
     folder = make().layout.merged
     before = files(folder)
     with pytest.raises(error) as caught:
-        merge_shards(make(**changes))
+        merge(make(**changes))
     assert files(folder) == before
     return str(caught.value)
 
 
 def test_missing_shards_are_named(make: MakeDataset) -> None:
     plan, written = write_all_shards(make())
-    assert merge_shards(make()).written
+    assert merge(make()).written
     written[1].path.unlink()
     manifest_path(written[3].path).unlink()
     message = refusal(make, StaleError)
@@ -113,7 +120,7 @@ def test_a_merge_before_any_shard_is_refused(make: MakeDataset) -> None:
 
 def test_shards_of_other_settings_are_named_with_what_differs(make: MakeDataset, raw: Path) -> None:
     write_all_shards(make())
-    merge_shards(make())
+    merge(make())
     message = refusal(make, StaleError, compression="gzip")
     assert message.count("made from another compression") == 4
     assert "another features and cast" in refusal(make, StaleError, features=FeatureOptions(cast={"n": "float32"}))
@@ -126,7 +133,7 @@ def test_shards_of_other_settings_are_named_with_what_differs(make: MakeDataset,
 
 def test_damaged_shards_are_named_with_record_and_offset(make: MakeDataset) -> None:
     _, written = write_all_shards(make())
-    merge_shards(make())
+    merge(make())
     path = written[2].path
     content = bytearray(path.read_bytes())
     content[12] ^= 1
@@ -134,7 +141,7 @@ def test_damaged_shards_are_named_with_record_and_offset(make: MakeDataset) -> N
     message = refusal(make, DamagedFile)
     assert "train-00002-of-00004" in message and "record 0 at byte 12: data CRC is wrong" in message
     write_all_shards(make())
-    assert not merge_shards(make()).written  # the merged file was sound all the time
+    assert not merge(make()).written  # the merged file was sound all the time
 
 
 def test_a_shard_without_its_index_is_named_and_can_be_mended(make: MakeDataset) -> None:
@@ -146,7 +153,7 @@ def test_a_shard_without_its_index_is_named_and_can_be_mended(make: MakeDataset)
             index_path(written[1].path).write_bytes(damage)
         assert "index" in refusal(make, DamagedFile)
         write_all_shards(make())
-    assert merge_shards(make()).written
+    assert merge(make()).written
 
 
 def test_fewer_rows_than_shards_merge_to_all_rows(make: MakeDataset, raw: Path) -> None:
@@ -154,7 +161,7 @@ def test_fewer_rows_than_shards_merge_to_all_rows(make: MakeDataset, raw: Path) 
     for compression in ("none", "gzip", "zlib"):
         dataset = make(shards=7, compression=compression)
         write_all_shards(dataset)
-        merged = merge_shards(dataset)
+        merged = merge(dataset)
         assert merged.manifest.records == 3 and is_intact(merged.path, merged.manifest)
 
 
@@ -162,6 +169,6 @@ def test_no_rows_at_all_merge_to_none(make: MakeDataset, raw: Path) -> None:
     pq.write_table(table(0), raw)
     dataset = make()
     write_all_shards(dataset)
-    merged = merge_shards(dataset)
+    merged = merge(dataset)
     assert (merged.manifest.records, merged.manifest.bytes) == (0, 0)
-    assert merge_shards(dataset).written is False
+    assert merge(dataset).written is False

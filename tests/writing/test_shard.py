@@ -48,7 +48,8 @@ def test_nothing_but_shards_matches_the_shards_pattern(make: MakeDataset) -> Non
     folder = plan.dataset.layout.shards
     assert sorted(folder.glob("sample-train.tfrecord-*")) == [shard.path for shard in written]
     names = {path.name for path in folder.iterdir()}
-    assert names == {*(shard.path.name for shard in written), "index", "manifest", "feature_spec.json"}
+    described = {"feature_spec.json", "features.json", "dataset_info.json"}
+    assert names == {*(shard.path.name for shard in written), "index", "manifest"} | described
 
 
 def test_progress_adds_up_to_the_rows(make: MakeDataset) -> None:

@@ -6,7 +6,7 @@ Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. 130: interru
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,9 @@ from rich.text import Text
 from tfr_assets.errors import ConfigError, TfrError
 
 if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from tfr_assets.cli.execute import Outcome, Progress
     from tfr_assets.records.report import FileReport
     from tfr_assets.writing.dataset import Dataset
 
@@ -30,6 +33,7 @@ def cli() -> None:
     """Turn raw data into verified TFRecord shards, and look after them.
 
     \b
+    tfr plan flights                      what raw data is there, and which files it will become
     tfr run flights                       raw, shards, checks, merged, readers
     tfr verify data/flights/shards        every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
@@ -79,32 +83,82 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
     What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster
     instance that `make ui` shows.
     """
-    from tfr_assets.cli.execute import open_instance, run_dataset
-    from tfr_assets.cli.terminal import err, out, stderr_to, steps_bar
-    from tfr_assets.components.load import load_datasets
+    from tfr_assets.cli.execute import run_dataset
 
-    datasets = load_datasets()
-    chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
-    outcomes = []
-    with open_instance() as instance, stderr_to(Path(os.environ["DAGSTER_HOME"]) / ".dagster" / "tfr-run.log"):
-        for dataset in chosen:
-            with steps_bar(dataset.name) as progress:
-                outcomes.append(run_dataset(dataset, instance, readers, progress))
-            if outcomes[-1].interrupted:
-                break
+    outcomes = _run_each(names, lambda dataset, instance, bar: run_dataset(dataset, instance, readers, bar))
     if as_json:
         _print_json([asdict(outcome) for outcome in outcomes])
     else:
         from tfr_assets.cli.summary import checks_text, made_table
+        from tfr_assets.cli.terminal import out
 
         for outcome in outcomes:
             if outcome.made:
                 out.print(made_table(outcome))
             out.print(checks_text(outcome))
-            if outcome.interrupted:
-                err.print("interrupted; run again to make what is missing")
-            for failure in outcome.failures:
-                err.print(Text.assemble(("failed ", "red"), failure), soft_wrap=True)
+            _print_failures(outcome)
+    _exit(outcomes)
+
+
+@cli.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@as_json
+def plan(names: Sequence[str], as_json: bool) -> None:
+    """Look at the raw data of datasets, and show which files it will become. Writes no shard."""
+    from tfr_assets.cli.execute import Outcome, run_raw
+    from tfr_assets.cli.summary import plan_table
+    from tfr_assets.cli.terminal import out
+    from tfr_assets.writing.plan import load_inventory
+    from tfr_assets.writing.sizing import split_sizes
+
+    planned = {}
+
+    def look(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
+        outcome = Outcome(dataset.name)
+        dataset = run_raw(dataset, instance, outcome, bar)
+        if outcome.ok:
+            planned[dataset.name] = split_sizes(dataset, load_inventory(dataset))
+        return outcome
+
+    outcomes = _run_each(names, look)
+    if as_json:
+        _print_json({name: [asdict(size) for size in sizes] for name, sizes in planned.items()})
+    else:
+        for name, sizes in planned.items():
+            out.print(plan_table(name, sizes))
+        for outcome in outcomes:
+            _print_failures(outcome)
+    _exit(outcomes)
+
+
+def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
+    """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
+    from tfr_assets.cli.execute import open_instance
+    from tfr_assets.cli.terminal import stderr_to, steps_bar
+    from tfr_assets.components.load import load_datasets
+
+    datasets = load_datasets()
+    chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
+    outcomes: list[Outcome] = []
+    with open_instance() as instance, stderr_to(Path(os.environ["DAGSTER_HOME"]) / ".dagster" / "tfr-run.log"):
+        for dataset in chosen:
+            with steps_bar(dataset.name) as bar:
+                outcomes.append(do(dataset, instance, bar))
+            if outcomes[-1].interrupted:
+                break
+    return outcomes
+
+
+def _print_failures(outcome: "Outcome") -> None:
+    from tfr_assets.cli.terminal import err
+
+    if outcome.interrupted:
+        err.print("interrupted; run again to make what is missing")
+    for failure in outcome.failures:
+        err.print(Text.assemble(("failed ", "red"), failure), soft_wrap=True)
+
+
+def _exit(outcomes: "Sequence[Outcome]") -> None:
     if any(outcome.interrupted for outcome in outcomes):
         sys.exit(130)
     sys.exit(0 if all(outcome.ok for outcome in outcomes) else 1)

@@ -8,17 +8,18 @@ import os
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from tfr_assets.components.jobs import all_partitions, readers_job, refresh_job
+from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
 from tfr_assets.components.load import PROJECT
 from tfr_assets.components.readers import READERS
 from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.writing.dataset import Dataset
+from tfr_assets.writing.sizing import load_planned
 
 _INVOCATION = "tfr/invocation"
 _POLL_SECONDS = 0.1
@@ -107,17 +108,31 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         What was made and what failed. A step that fails raises nothing here.
     """
     outcome = Outcome(dataset.name)
-    _run(
-        refresh_job(dataset.name),
-        dataset.shard_keys,
-        len(dataset.shard_keys) + _OTHER_STEPS,
-        outcome,
-        instance,
-        progress,
-    )
+    if dataset.auto:  # the number of shards, and with it the partitions of the run, is known only then
+        dataset = run_raw(dataset, instance, outcome, progress)
+    if outcome.ok:
+        steps = len(dataset.shard_keys) + _OTHER_STEPS
+        _run(refresh_job(dataset.name), dataset.shard_keys, steps, outcome, instance, progress)
     if outcome.ok and readers:
         _run(readers_job(dataset.name), list(READERS), 1, outcome, instance, progress)
     return outcome
+
+
+def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, progress: Progress) -> Dataset:
+    """Materializes the raw data of a dataset alone, which plans the number of shards where that is `auto`.
+
+    Args:
+        dataset: The dataset.
+        instance: Where runs and events are recorded.
+        outcome: Gets what was made and what failed.
+        progress: Told about every step.
+
+    Returns:
+        The dataset with the planned number of shards.
+    """
+    _run(raw_job(dataset.name), [], 1, outcome, instance, progress)
+    planned = load_planned(dataset.layout, dataset.splits) if dataset.auto else None
+    return replace(dataset, shards=planned or dataset.shards)
 
 
 def _run(
@@ -129,7 +144,7 @@ def _run(
     follower = threading.Thread(target=_follow, args=(instance, invocation, steps, progress, over), daemon=True)
     follower.start()
     try:
-        tags = {**all_partitions(keys), _INVOCATION: invocation}
+        tags = {**(all_partitions(keys) if keys else {}), _INVOCATION: invocation}
         with dg.execute_job(job, instance=instance, tags=tags, run_config=_QUIET) as result:
             run_id = result.run_id
     finally:
@@ -172,7 +187,8 @@ def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> Non
         for event in filter(None, (record.event_log_entry.dagster_event for record in records.records)):
             if event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION:
                 materialization = event.step_materialization_data.materialization
-                latest[materialization.asset_key.path[-1], materialization.partition] = materialization.metadata
+                if materialization.asset_key.path[0] == outcome.dataset:  # not what comes before its raw data
+                    latest[materialization.asset_key.path[-1], materialization.partition] = materialization.metadata
             elif event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
                 check = event.asset_check_evaluation_data
                 name = f"{check.asset_key.path[-1]}/{check.check_name}"
@@ -187,7 +203,7 @@ def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> Non
         _add(by_asset.setdefault(asset, Made(asset)), {name: value.value for name, value in metadata.items()})
     for made in by_asset.values():
         made.seconds = _wall_seconds(f"{outcome.dataset}__{made.asset}", run_id, instance)
-    outcome.made += by_asset.values()
+    outcome.made = [made for made in outcome.made if made.asset not in by_asset] + list(by_asset.values())
 
 
 def _add(made: Made, metadata: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import manifest_path
 from tfr_assets.sources import Inventory
-from tfr_assets.writing.dataset import SPLIT, Dataset
+from tfr_assets.writing.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Status:
         rows: Rows in the inventory; None before raw was materialized.
         shards: Number of shards it is cut into.
         shards_written: How many of them lie there.
-        merged: Whether the merged file lies there.
+        merged: Whether the merged file of every split lies there.
         folder: Where all of it lies.
     """
 
@@ -44,9 +44,9 @@ def status_of(dataset: Dataset) -> Status:
         name=dataset.name,
         source=str(dataset.source),
         rows=rows,
-        shards=dataset.shards,
+        shards=len(dataset.shard_keys),
         shards_written=len(written),
-        merged=_is_written(layout.merged_path(SPLIT)),
+        merged=all(_is_written(layout.merged_path(split)) for split in dataset.splits),
         folder=str(layout.folder),
     )
 

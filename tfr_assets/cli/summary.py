@@ -8,7 +8,10 @@ from tfr_assets.cli.terminal import table
 from tfr_assets.records.units import megabytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tfr_assets.cli.execute import Made, Outcome
+    from tfr_assets.writing.sizing import SplitSize
 
 
 def made_table(outcome: "Outcome") -> Group:
@@ -38,6 +41,16 @@ def checks_text(outcome: "Outcome") -> str:
         style = "green" if passed == len(evaluations) else "red"
         by_asset.setdefault(asset, []).append(f"[{style}]{check} {passed} of {len(evaluations)}[/]")
     return "\n".join(f"checks of {asset}: {' · '.join(texts)}" for asset, texts in by_asset.items())
+
+
+def plan_table(name: str, sizes: "Sequence[SplitSize]") -> Group:
+    """Returns a line for each split of a dataset: what it will become."""
+    columns = ("split", "records", "files", "size", "a file")
+    rows = [
+        (size.split, f"{size.rows:,}", f"{size.shards}", megabytes(size.bytes), megabytes(size.bytes / size.shards))
+        for size in sizes
+    ]
+    return table(f"\n{name}", columns, rows, numbers=columns[1:])
 
 
 def _files(made: "Made") -> str:

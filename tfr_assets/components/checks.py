@@ -1,6 +1,7 @@
 """The checks of `shards`, by partition, and of `merged`. Each reads its files back from the disk once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ from tfr_assets.components.evaluation import evaluation
 from tfr_assets.components.failures import chosen_partitions
 from tfr_assets.components.look import Look
 from tfr_assets.components.progress import logged
-from tfr_assets.components.verdicts import CHECKS, Verdict, judge, judge_size
+from tfr_assets.components.verdicts import CHECKS, Verdict, judge, judge_size, together
 from tfr_assets.errors import TfrError
+from tfr_assets.layout import shard_keys
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.writing.dataset import Dataset
 
@@ -42,19 +44,20 @@ def evaluate_shards(
         context: Of the step that does it.
     """
     dataset, key = look.dataset, look.key("shards")
-    expected = _assigned(dataset)
+    assigned = _assigned(dataset)
     report_progress = logged(context.log.info)
     sizes = {}
     for done, partition in enumerate(partitions):
         report, manifest = _read(dataset.layout.shard_path(partition))
         sizes[partition] = report.bytes
-        rows = expected if isinstance(expected, str) else expected[partition]
-        for verdict in judge(report, manifest, rows):
+        for verdict in judge(report, manifest, assigned.to({partition}), assigned.skipped):
             yield _told(context, verdict, key, partition)
         report_progress(done + 1, len(partitions))
-    total = sum(sizes.values()) / len(sizes) * dataset.shards
-    for partition, size in sizes.items():
-        yield _told(context, judge_size(size, total, dataset.shards), key, partition)
+    for split, count in dataset.shard_counts.items():
+        of_split = {partition: size for partition, size in sizes.items() if partition.partition("-")[0] == split}
+        total = sum(of_split.values()) / max(len(of_split), 1) * count
+        for partition, size in of_split.items():
+            yield _told(context, judge_size(size, total, count), key, partition)
 
 
 def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
@@ -64,14 +67,26 @@ def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
 
     @dg.multi_asset_check(name=f"{dataset.name}_check_merged", specs=specs, description="Reads the merged file back.")
     def check_merged(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
-        expected = _assigned(dataset)
-        report, manifest = _read(dataset.layout.merged_path())
-        rows = expected if isinstance(expected, str) else sum(expected.values())
-        for verdict in (*judge(report, manifest, rows), judge_size(report.bytes, report.bytes, 1)):
+        for verdict in judge_merged(dataset):
             yield _told(context, verdict, key, None)
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_merged
+
+
+def judge_merged(dataset: Dataset) -> Iterator[Verdict]:
+    """Reads the merged file of every split back, and yields what each check found in all of them."""
+    assigned = _assigned(dataset)
+    by_split = {split: list(_judge_split(dataset, split, assigned)) for split in dataset.splits}
+    for verdicts in zip(*by_split.values(), strict=True):
+        yield together(dict(zip(by_split, verdicts, strict=True)))
+
+
+def _judge_split(dataset: Dataset, split: str, assigned: "_Assigned") -> Iterator[Verdict]:
+    report, manifest = _read(dataset.layout.merged_path(split))
+    shards = shard_keys(split, dataset.shard_counts[split])
+    yield from judge(report, manifest, assigned.to(shards), assigned.skipped)
+    yield judge_size(report.bytes, report.bytes, 1)
 
 
 def _specs(key: dg.AssetKey, partitions: dg.PartitionsDefinition | None) -> list[dg.AssetCheckSpec]:
@@ -90,14 +105,26 @@ def _read(path: Path) -> "tuple[FileReport, Manifest | None]":
     return examine(path, manifest, manifest.features if manifest else None), manifest
 
 
-def _assigned(dataset: Dataset) -> dict[str, int] | str:
-    """Returns how many rows the raw data assigns to each shard, or why that is not known."""
-    from tfr_assets.writing.plan import plan_shards
+@dataclass(frozen=True)
+class _Assigned:
+    """How many rows the raw data assigns to each shard, or why that is not known; raw files that were left out."""
+
+    rows: Mapping[str, int]
+    problem: str = ""
+    skipped: int = 0
+
+    def to(self, shards: Iterable[str]) -> int | str:
+        return self.problem or sum(self.rows[shard] for shard in shards)
+
+
+def _assigned(dataset: Dataset) -> _Assigned:
+    from tfr_assets.writing.plan import load_inventory, plan_shards
 
     try:
-        return {shard.key: shard.rows for shard in plan_shards(dataset).shards}
+        rows = {shard.key: shard.rows for shard in plan_shards(dataset).shards}
+        return _Assigned(rows, skipped=load_inventory(dataset).skipped)
     except TfrError as error:
-        return str(error)
+        return _Assigned({}, str(error))
 
 
 def _told(

@@ -9,7 +9,7 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field
 
 from tfr_assets.components.checks import build_merged_checks, build_shard_checks
-from tfr_assets.components.fields import PARSERS, FeaturesField, SourceField
+from tfr_assets.components.fields import PARSERS, FeaturesField, SourceField, SplitsField
 from tfr_assets.components.jobs import build_jobs, build_schedule
 from tfr_assets.components.look import Look
 from tfr_assets.components.merged import build_merged
@@ -21,8 +21,9 @@ from tfr_assets.components.shards import build_shards
 from tfr_assets.components.yaml_errors import render, with_parsers
 from tfr_assets.layout import Layout
 from tfr_assets.records.features import FeatureOptions
-from tfr_assets.sources import Source
+from tfr_assets.sources import Source, Splits, seen_from
 from tfr_assets.writing.dataset import Dataset
+from tfr_assets.writing.sizing import load_planned
 
 
 def _field(name: str, yaml_type: Any, description: str, *examples: Any) -> dg.Resolver:
@@ -53,23 +54,41 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         _field(
             "source",
             str | SourceField,
-            "Where the raw data is: Parquet, CSV (also zipped), JSON lines or Arrow; a file, a folder, a glob, or an "
-            "fsspec URL of these; or a Python function. Relative paths start at the project's root.",
+            "Where the raw data is. Tables: Parquet, CSV (also zipped), JSON lines or Arrow; a file, a folder, a glob, "
+            "or an fsspec URL of these; or a Python function. Or `images`, `audio`, `text`, `mixed`. Relative paths "
+            "start at the project's root.",
             "raw/my_data.parquet",
             "s3://bucket/table/*.parquet",
             {"path": "raw/*.csv.gz", "options": {"delimiter": ";"}},
             {"callable": "my_package.my_module:my_rows"},
+            {"images": "photos/"},
         ),
     ]
     shards: Annotated[
-        int,
+        int | dict[str, int] | None,
         _field(
             "shards",
-            int,
-            "Number of files, each one partition. Best are files of 100 to 200 MB; for less data it does not matter.",
+            int | str | dict[str, int],
+            "Number of files, each one partition: of every split, or by split. Best are files of 100 to 200 MB; for "
+            "less data it does not matter. `auto` plans it when `raw` is materialized alone.",
             16,
+            {"train": 16, "test": 2},
+            "auto",
         ),
     ] = 16
+    splits: Annotated[
+        Splits | None,
+        _field(
+            "splits",
+            dict[str, float] | SplitsField,
+            "How records are dealt to splits: shares, by a hash of each record, so that new data never moves old "
+            "records; or by a column, or by folder. Default: all are one split, `train`.",
+            {"train": 0.8, "validation": 0.1, "test": 0.1},
+            {"fractions": {"train": 0.9, "test": 0.1}, "key": "user_id"},
+            {"column": "part", "values": ["train", "test"]},
+            {"folder": ["train", "test"]},
+        ),
+    ] = None
     compression: Annotated[
         str,
         _field(
@@ -98,6 +117,15 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             42,
         ),
     ] = None
+    deps: Annotated[
+        list[dg.AssetKey],
+        _field(
+            "deps",
+            list[str],
+            "Assets that make the raw data, by key: `raw` depends on them, and a refresh materializes them first.",
+            ["samples/digits"],
+        ),
+    ] = Field(default_factory=list)
     schedule: Annotated[
         str | None,
         _field(
@@ -147,7 +175,7 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         partitions = dg.StaticPartitionsDefinition(look.dataset.shard_keys)
         return dg.Definitions(
             assets=[
-                build_raw(look),
+                build_raw(look, self.deps),
                 build_shards(look, partitions),
                 build_merged(look),
                 build_readers(look),
@@ -169,12 +197,7 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             ConfigError: The name cannot be a folder's, a file's and an asset's at once.
         """
         Layout.of(name)  # says what is wrong with a name before Dagster says that of an op it was never told of
-        source = replace(self.source, shuffle_seed=self.shuffle)
-        if source.path is not None:
-            source = replace(source, path=seen_from(project, source.path))
-        return Dataset(name, source, self.shards, self.compression, self.features)
-
-
-def seen_from(root: Path, path: str) -> str:
-    """Returns `path` as seen from `root`, unless it is a URL, absolute, or in a home folder."""
-    return path if "://" in path or path.startswith("~") else str(root / path)
+        source = replace(seen_from(project, self.source), shuffle_seed=self.shuffle, splits=self.splits)
+        dataset = Dataset(name, source, 1, self.compression, self.features, auto=self.shards is None)
+        planned = load_planned(dataset.layout, dataset.splits) if dataset.auto else self.shards
+        return replace(dataset, shards=planned or dataset.shards)

@@ -32,6 +32,9 @@ class _Partitioned(Protocol):
     @property
     def partition_keys(self) -> Sequence[str]: ...
 
+    @property
+    def run(self) -> dg.DagsterRun: ...
+
 
 @contextmanager
 def reported(**where: str) -> Iterator[None]:
@@ -63,10 +66,20 @@ def chosen_partitions(context: _Partitioned) -> list[str]:
     """Returns the partitions of the run: one, a range or all.
 
     Raises:
-        dg.Failure: The run was started without; Dagster itself says only that it is "non-partitioned".
+        dg.Failure: The run was started without (Dagster itself says only that it is "non-partitioned"), or for
+            partitions that are there no more.
     """
     try:
         return list(context.partition_keys)
+    except dg.DagsterInvalidInvocationError as error:
+        tags = context.run.tags
+        first, last = (tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end"))
+        raise dg.Failure(
+            f"this run was launched for the partitions {first} to {last}, but the dataset has others by now: its YAML "
+            "changed, or `shards: auto` has planned another number of files. Reload the definitions and launch again; "
+            "with `shards: auto`, materialize raw alone first, which plans",
+            allow_retries=False,
+        ) from error
     except dg.DagsterInvariantViolationError:
         raise dg.Failure(
             "this run was started without partitions. In the UI, choose them when you launch it; "

@@ -14,7 +14,7 @@ from pydantic import Field
 from tfr_assets.errors import ConfigError
 from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions
-from tfr_assets.sources import Source
+from tfr_assets.sources import parse_source, parse_splits
 from tfr_assets.writing.dataset import MAX_SHARDS
 
 
@@ -49,6 +49,49 @@ class SourceField(dg.Model):
         "settings in the instance's storage.",
         examples=[{"anon": True}],
     )
+    images: str | dict[str, Any] | None = Field(
+        None,
+        description="Instead of a table: photographs. A folder by class, or a mapping with `path` and labels, classes, "
+        "on_error, column, size, format, quality, max_pixels.",
+        examples=["photos/", {"path": "photos/", "labels": {"table": "labels.csv", "file": "name", "label": "class"}}],
+    )
+    audio: str | dict[str, Any] | None = Field(
+        None,
+        description="Instead of a table: recordings. A folder by class, or a mapping with `path` and labels, classes, "
+        "on_error, samples, rate, mono.",
+        examples=[{"path": "recordings/", "labels": {"pattern": "(?P<label>[0-9])_.*"}, "samples": "float32"}],
+    )
+    text: str | dict[str, Any] | None = Field(
+        None,
+        description="Texts: documents (one a file), lines, or a column of a table; a folder, or a mapping with `path` "
+        "and per, column, encoding, labels, classes, on_error, max_length, tokenizer.",
+        examples=["corpus/", {"path": "reviews.csv", "column": "review", "labels": {"column": "stars"}}],
+    )
+    mixed: dict[str, Any] | None = Field(
+        None,
+        description="Several of these, joined by key into one record: `parts`, `key` and `missing`.",
+        examples=[{"key": "id", "parts": [{"images": "photos/"}, {"text": "captions/"}, {"table": "facts.csv"}]}],
+    )
+
+
+class SplitsField(dg.Model):
+    """The long form of `splits`."""
+
+    fractions: dict[str, float] | None = Field(
+        None, description="Share of each split, by a hash of `key`.", examples=[{"train": 0.8, "test": 0.2}]
+    )
+    key: str | None = Field(
+        None,
+        description="The column that is hashed. Default: a file's name where records are files, otherwise all columns.",
+        examples=["user_id"],
+    )
+    column: str | None = Field(None, description="The column that names the split of a row.", examples=["part"])
+    values: list[str] | None = Field(
+        None, description="The values of `column`: each is a split.", examples=[["train", "test"]]
+    )
+    folder: list[str] | None = Field(
+        None, description="Names of the folders, first below the path, that are splits.", examples=[["train", "test"]]
+    )
 
 
 class FeaturesField(dg.Model):
@@ -69,24 +112,36 @@ class FeaturesField(dg.Model):
     fill: dict[str, int | float | str] = Field(
         {}, description="What readers put where a column is null.", examples=[{"arr_delay": 0.0}]
     )
+    tensor: dict[str, str] = Field(
+        {},
+        description="How columns of lists or arrays are stored: `packed` (their values) or `serialized` (as by "
+        "tf.io.serialize_tensor).",
+        examples=[{"embedding": "serialized"}],
+    )
+    sequence: list[str] = Field(
+        [],
+        description="List columns that become feature lists: records are tf.SequenceExamples then.",
+        examples=[["frames"]],
+    )
+    names: dict[str, list[str]] = Field(
+        {}, description="Names of classes by integer column, that of 0 first.", examples=[{"label": ["cat", "dog"]}]
+    )
 
 
-def parse_source(value: Any) -> Source:
-    """Returns the source that a path, a URL or a mapping names."""
-    if isinstance(value, str):
-        return Source(path=value)
-    fields = _mapping("source", value, "a path such as 'raw/*.parquet', or a mapping with `path` or `callable`")
-    _refuse_unknown("source", fields, SourceField.model_fields)
-    for name in ("path", "callable", "format"):
-        if fields.get(name) is not None and not isinstance(fields[name], str):
-            raise ConfigError(f"source.{name}: expected text, found {fields[name]!r}")
-    return Source(**fields)
+def parse_shards(value: Any) -> int | dict[str, int] | None:
+    """Returns the number of shards, of every split or by split; None for `auto`."""
+    if value == "auto":
+        return None
+    if isinstance(value, Mapping):
+        return {str(split): _shard_count(f"shards.{split}", count) for split, count in value.items()}
+    return _shard_count("shards", value)
 
 
-def parse_shards(value: Any) -> int:
-    """Returns the number of shards."""
+def _shard_count(field: str, value: Any) -> int:
     if not _is_whole(value) or not 1 <= value <= MAX_SHARDS:
-        raise ConfigError(f"shards: expected a whole number from 1 to {MAX_SHARDS}, such as 16; found {value!r}")
+        raise ConfigError(
+            f"{field}: expected a whole number from 1 to {MAX_SHARDS}, such as 16, or shards: auto; found {value!r}"
+        )
     return int(value)
 
 
@@ -101,14 +156,19 @@ def parse_compression(value: Any) -> str:
 
 def parse_features(value: Any) -> FeatureOptions:
     """Returns what to do with which column."""
-    fields = _mapping("features", value, "a mapping with drop, rename, cast, shape or fill")
+    fields = _mapping("features", value, "a mapping with drop, rename, cast, shape, fill, tensor, sequence or names")
     _refuse_unknown("features", fields, FeaturesField.model_fields)
     shapes = _by_column("shape", fields, _is_shape, "a list of sizes such as [28, 28]")
+    tensors = _by_column("tensor", fields, lambda how: how in ("packed", "serialized"), "packed or serialized")
+    names = _by_column("names", fields, _is_names, "a list of names such as [cat, dog]")
     return FeatureOptions(
         drop=tuple(_texts("features.drop", fields.get("drop", []), "such as [id, comment]")),
         rename=_by_column("rename", fields, lambda new: isinstance(new, str), "a new name"),
         cast=_by_column("cast", fields, lambda type_: isinstance(type_, str), "an Arrow type such as float32"),
         shape={column: tuple(shape) for column, shape in shapes.items()},
+        tensor=tensors,
+        sequence=tuple(_texts("features.sequence", fields.get("sequence", []), "such as [frames]")),
+        names={column: tuple(of_column) for column, of_column in names.items()},
         fill=_by_column("fill", fields, lambda fill: isinstance(fill, int | float | str), "a number or text"),
     )
 
@@ -121,6 +181,14 @@ def parse_shuffle(value: Any) -> int:
             "leave the line out to keep the rows in order"
         )
     return int(value)
+
+
+def parse_deps(value: Any) -> list[dg.AssetKey]:
+    """Returns the keys of the assets that come before the raw data."""
+    texts = _texts("deps", value, "such as [my_group/my_files]")
+    if wrong := [text for text in texts if not all(text.split("/"))]:
+        raise ConfigError(f"deps: {wrong[0]!r} is not an asset's key; write its parts with '/' between them")
+    return [dg.AssetKey(text.split("/")) for text in texts]
 
 
 def parse_schedule(value: Any) -> str:
@@ -172,9 +240,11 @@ def parse_tags(value: Any) -> dict[str, str]:
 PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "source": parse_source,
     "shards": parse_shards,
+    "splits": parse_splits,
     "compression": parse_compression,
     "features": parse_features,
     "shuffle": parse_shuffle,
+    "deps": parse_deps,
     "schedule": parse_schedule,
     "description": parse_description,
     "owners": parse_owners,
@@ -227,6 +297,10 @@ def _is_whole(value: Any) -> bool:
 
 def _is_shape(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0 and all(_is_whole(size) and size > 0 for size in value)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(name, str) for name in value)
 
 
 def _either(choices: Iterable[str]) -> str:

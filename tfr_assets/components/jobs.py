@@ -1,4 +1,7 @@
-"""Jobs of a dataset, and the schedule: refresh makes everything, verify reads everything back, readers measures."""
+"""Jobs of a dataset, and the schedule.
+
+plan_shards looks at raw data · refresh makes everything · verify reads everything back · readers measures
+"""
 
 from typing import Any
 
@@ -8,6 +11,11 @@ from tfr_assets.components.look import Look
 
 DATASET_TAG = "tfr/dataset"  # dagster.yaml lets one run a dataset through at a time
 _ALL_STEPS = {"dagster/retry_strategy": "ALL_STEPS"}  # see shards.py; what is there already is skipped anyway
+
+
+def raw_job(name: str) -> str:
+    """Returns the name of the job that takes the inventory, and plans the shards, without writing any."""
+    return f"{name}_plan_shards"
 
 
 def refresh_job(name: str) -> str:
@@ -47,10 +55,16 @@ def build_jobs(look: Look, partitions: dg.StaticPartitionsDefinition) -> list[An
         )
 
     return [
+        job(
+            raw_job(name),
+            keys("raw").upstream(),
+            "Takes the inventory and plans the shards. Writes none.",
+            by_shard=False,
+        ),
         # an asset's checks come with it
         job(
             refresh_job(name),
-            keys("raw", "shards", "merged"),
+            keys("raw").upstream() | keys("shards", "merged"),
             "Raw data to checked, merged TFRecord files, in one run.",
         ),
         job(

@@ -59,7 +59,7 @@ class Look:
     @property
     def shards_version(self) -> str:
         """Hash of the settings that decide over the shards' bytes: a change makes every shard stale."""
-        return _hash([self.dataset.shards, self.dataset.compression, asdict(self.dataset.features)])
+        return _hash([self.dataset.shard_counts, self.dataset.compression, asdict(self.dataset.features)])
 
 
 def _hash(settings: Any) -> str:

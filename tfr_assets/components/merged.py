@@ -1,14 +1,19 @@
 """The asset `merged`: all records of the shards in one file."""
 
+from typing import TYPE_CHECKING, Any
+
 import dagster as dg
 
 from tfr_assets.components.failures import reported
 from tfr_assets.components.look import Look
-from tfr_assets.components.metadata import file_metadata
+from tfr_assets.components.metadata import file_metadata, markdown
 from tfr_assets.components.progress import counted, logged
 from tfr_assets.records.units import megabytes
 
-_DESCRIPTION = """One TFRecord file with the records of all shards, in order, made by copying bytes.
+if TYPE_CHECKING:
+    from tfr_assets.writing.merged import Merged
+
+_DESCRIPTION = """One TFRecord file a split with the records of all its shards, in order, made by copying bytes.
 
 The shards are held against their manifests first: a missing, stale or damaged one is refused by name."""
 
@@ -26,13 +31,36 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
 
         with reported(dataset=dataset.name):
             merged = merge_shards(dataset, counted(logged(context.log.info)))
-        size = megabytes(merged.manifest.bytes)
-        if merged.written:
-            took = f"{merged.copy_seconds:.2f} s, with verification {merged.seconds:.2f} s"
-            context.log.info(f"copied {size} in {took}, to {merged.path}")
-        else:
-            context.log.info(f"skipped: {merged.path} holds the same shards already")
-        metadata = file_metadata(merged.manifest, merged.path, merged.seconds if merged.written else None)
-        return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(merged.manifest.digest))
+        for split, file in merged.items():
+            context.log.info(_story(split, file))
+        version = "-".join(file.manifest.digest for file in merged.values())
+        return dg.MaterializeResult(metadata=_metadata(merged), data_version=dg.DataVersion(version))
 
     return merged
+
+
+def _story(split: str, file: "Merged") -> str:
+    if not file.written:
+        return f"{split}: skipped, {file.path} holds the same shards already"
+    took = f"{file.copy_seconds:.2f} s, with verification {file.seconds:.2f} s"
+    return f"{split}: copied {megabytes(file.manifest.bytes)} in {took}, to {file.path}"
+
+
+def _metadata(merged: "dict[str, Merged]") -> dict[str, Any]:
+    """Returns what is shown: one file's metadata, or the sums of several and a line for each."""
+    shown = [file_metadata(f.manifest, f.path, f.seconds if f.written else None) for f in merged.values()]
+    if len(shown) == 1:
+        return shown[0]
+    manifests = {split: file.manifest for split, file in merged.items()}
+    lines = [(split, f"{m.records:,}", megabytes(m.bytes), m.file, m.digest) for split, m in manifests.items()]
+    folder = next(iter(merged.values())).path.parent
+    return {
+        **{name: shown[0][name] for name in ("compression", "dagster/column_schema") if name in shown[0]},
+        "dagster/row_count": sum(manifest.records for manifest in manifests.values()),
+        "dagster/size_bytes": sum(manifest.bytes for manifest in manifests.values()),
+        "dagster/uri": str(folder),
+        "path": dg.MetadataValue.path(folder),
+        "files": len(merged),
+        "written": any(file.written for file in merged.values()),
+        "splits": dg.MetadataValue.md(markdown(["split", "records", "size", "file", "fingerprint"], lines)),
+    }

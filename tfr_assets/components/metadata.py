@@ -8,27 +8,41 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from tfr_assets.layout import Layout
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.manifest import Manifest
-from tfr_assets.sources import Inventory
+from tfr_assets.sources import SKIPPED, Inventory
+from tfr_assets.sources.kinds import TABLE
 
 _PREVIEW_COLUMNS = 30
 _CELL_LENGTH = 40
 
 
-def inventory_metadata(inventory: Inventory, preview: pa.Table) -> dict[str, Any]:
-    """Returns what is shown of raw data."""
-    return {
+def inventory_metadata(inventory: Inventory, preview: pa.Table, layout: Layout) -> dict[str, Any]:
+    """Returns what is shown of raw data.
+
+    Args:
+        inventory: What is there.
+        preview: Its first rows.
+        layout: Where the dataset's files lie.
+    """
+    shown: dict[str, Any] = {
         "dagster/row_count": inventory.rows,
         "dagster/size_bytes": inventory.bytes,
         "dagster/uri": str(inventory.source),
         "dagster/column_schema": _column_schema(inventory),
-        "files": max(len(inventory.files), 1),
+        "files": max(inventory.file_count, 1),
         "landed": len(inventory.landed),
         "bytes_per_row": _ratio(inventory.bytes, inventory.rows),
         "fingerprint": inventory.fingerprint,
         "preview": dg.MetadataValue.md(markdown_table(preview)),
     }
+    if inventory.source.kind != TABLE:
+        shown["skipped"] = inventory.skipped
+    if inventory.skipped:
+        shown["skipped_list"] = dg.MetadataValue.path(layout.raw / SKIPPED)
+        shown["first_skipped"] = dg.MetadataValue.md(markdown(["file", "reason"], inventory.first_skipped))
+    return shown
 
 
 def file_metadata(manifest: Manifest, path: Path, seconds: float | None) -> dict[str, Any]:
@@ -100,9 +114,13 @@ def _feature_schema(features: FeatureSpec) -> dg.TableSchema:
 
 
 def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
+    text = "" if value is None else _binary(value) if isinstance(value, bytes) else str(value)
     text = text if len(text) <= _CELL_LENGTH else text[: _CELL_LENGTH - 1] + "…"
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("\r", " ")
+
+
+def _binary(value: bytes) -> str:
+    return f"{len(value):,} bytes" if len(value) > _CELL_LENGTH else str(value)
 
 
 def _ratio(above: float, below: float) -> float:

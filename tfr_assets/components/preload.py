@@ -50,6 +50,7 @@ MODULES = (
     # this project: its kernels are compiled, or loaded from the cache, while they are imported
     "tfr_assets.definitions",
     "tfr_assets.components.dataset",
+    "tfr_assets.records.casts",
     "tfr_assets.writing.merged",
     "tfr_assets.writing.raw",
     "tfr_assets.writing.shard",

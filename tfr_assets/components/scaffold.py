@@ -16,11 +16,14 @@ attributes:
   # Where the raw data is: Parquet, CSV (also zipped), JSON lines or Arrow; a file, a folder, a glob or a URL.
   # Relative paths start at the project's root. A Python function instead:
   #   source: {{callable: "my_package.my_module:my_rows"}}
+  # Photographs, recordings, texts: {{images: photos/}}, {{audio: recordings/}}, {{text: corpus/}}
   source: {source}
 
-  # Number of files. Best are 100 to 200 MB each; for less data it does not matter.
+  # Number of files, or auto. Best are 100 to 200 MB each; for less data it does not matter.
   shards: {shards}
 
+  # splits: {{train: 0.8, validation: 0.1, test: 0.1}}
+  # deps: [my_group/my_files]    # assets that make the raw data
   # description: What the data is.
   # owners: [me@example.com, "team:data"]
   # tags: {{domain: my_domain}}

@@ -20,6 +20,7 @@ import dagster as dg
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import file_metadata
+from tfr_assets.components.previews import previews
 from tfr_assets.components.progress import counted, logged
 from tfr_assets.records.units import megabytes
 
@@ -43,11 +44,14 @@ def build_shards(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.As
         description="Assigns rows to shards and derives the feature spec; what cannot be encoded fails here.",
     )
     def plan(context: dg.OpExecutionContext) -> Iterator[Any]:
+        from tfr_assets.records.casts import lossy_casts
         from tfr_assets.writing.plan import plan_shards
 
         keys = chosen_partitions(context)
         with reported(dataset=dataset.name):
             planned = plan_shards(dataset)
+        for warning in lossy_casts(planned.features):
+            context.log.warning(warning)
         yield dg.Output(planned, "plan")
         for key in keys:
             # a step gets its own shard only: the whole plan in every one would grow with the square of their number
@@ -72,20 +76,22 @@ def write_shard(context: dg.OpExecutionContext, plan: Any) -> Any:
     """Writes the one shard of a plan and records its partition as materialized.
 
     Returns:
-        The partition key and what became of it.
+        The partition key, what became of it, and what is shown of it.
     """
+    from tfr_assets.writing.plan import load_inventory
     from tfr_assets.writing.shard import write_shard
 
     (shard,) = plan.shards
     with reported(shard=shard.key):
         written = write_shard(plan, shard, counted(logged(context.log.info), shard.rows))
+        metadata = _metadata(written) | previews(load_inventory(plan.dataset), shard.start, shard.stop)
     context.log.info(_story(shard.key, written))
     context.log_event(
         dg.AssetMaterialization(
-            Look(plan.dataset).key("shards"), partition=shard.key, metadata=_metadata(written), tags=_provenance(plan)
+            Look(plan.dataset).key("shards"), partition=shard.key, metadata=metadata, tags=_provenance(plan)
         )
     )
-    return shard.key, written
+    return shard.key, written, metadata
 
 
 @dg.op(out=dg.Out(dg.Nothing), description="Makes sure that every shard of the run was written.")
@@ -95,14 +101,14 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     Args:
         context: The context of the step.
         plan: The whole plan.
-        written: Partition keys and what became of them.
+        written: Partition keys, what became of them, and what is shown of them.
 
     Raises:
         dg.Failure: Shards are missing; the message names them.
     """
     from tfr_assets.writing.shard import finish_shards, still_there
 
-    done: dict[str, ShardWritten] = dict(written)
+    done: dict[str, ShardWritten] = {key: shard for key, shard, _ in written}
     # what a run handed over may be gone or replaced by the time it is re-executed from failure
     if changed := [key for key, shard in done.items() if not still_there(shard)]:
         raise dg.Failure(
@@ -112,9 +118,10 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     if missing := [key for key in context.partition_keys if key not in done]:
         raise dg.Failure(_not_handed_over(missing, len(context.partition_keys)), allow_retries=False)
     with reported(dataset=plan.dataset.name):
-        finish_shards(plan)
-    for key, shard in done.items():
-        context.add_asset_metadata(_metadata(shard), partition_key=key)
+        if reason := finish_shards(plan):
+            context.log.info(f"tfds.builder_from_directory cannot load the shards: {reason}")
+    for key, _, metadata in written:
+        context.add_asset_metadata(metadata, partition_key=key)
     return dg.MaterializeResult(data_version=dg.DataVersion(_data_version(plan)))
 
 

@@ -60,16 +60,17 @@ class Verdict:
     fault_count: int = 0
 
 
-def judge(report: "FileReport", manifest: Manifest | None, expected: int | str) -> Iterator[Verdict]:
+def judge(report: "FileReport", manifest: Manifest | None, expected: int | str, skipped: int = 0) -> Iterator[Verdict]:
     """Judges the content of one file; the size is judged by `judge_size`.
 
     Args:
         report: What was read from the disk.
         manifest: What the file must hold; None if it has no manifest.
         expected: How many records the raw data assigns to it, or why that is not known.
+        skipped: How many raw files were left out of the whole dataset.
     """
     yield _judge_crc(report, manifest)
-    yield _judge_count(report, expected)
+    yield _judge_count(report, expected, skipped)
     yield _judge_features(report, manifest)
 
 
@@ -90,6 +91,22 @@ def judge_size(size: int, total: float, files: int) -> Verdict:
     return Verdict(SHARD_SIZE, False, says, shown)
 
 
+def together(verdicts: Mapping[str, Verdict]) -> Verdict:
+    """Returns what one check found in several files, by split; with one file, what it found there."""
+    if len(verdicts) == 1:
+        return next(iter(verdicts.values()))
+    all_of = list(verdicts.values())
+    wrong = {split: verdict for split, verdict in verdicts.items() if not verdict.passed}
+    return Verdict(
+        check=all_of[0].check,
+        passed=not wrong,
+        says="; ".join(f"{split}: {verdict.says}" for split, verdict in (wrong or verdicts).items()),
+        shown={f"{name} of {split}": value for split, v in verdicts.items() for name, value in v.shown.items()},
+        faults=tuple(fault for verdict in all_of for fault in verdict.faults),
+        fault_count=sum(verdict.fault_count for verdict in all_of),
+    )
+
+
 def _judge_crc(report: "FileReport", manifest: Manifest | None) -> Verdict:
     shown = {"records": report.records, "bytes": report.bytes, "digest": report.digest, "seconds": report.seconds}
     if report.faults:
@@ -101,8 +118,8 @@ def _judge_crc(report: "FileReport", manifest: Manifest | None) -> Verdict:
     return Verdict(CRC, True, f"All {report.records:,} records are as they were written", shown)
 
 
-def _judge_count(report: "FileReport", expected: int | str) -> Verdict:
-    shown = {"records": report.records, "expected": expected}
+def _judge_count(report: "FileReport", expected: int | str, skipped: int) -> Verdict:
+    shown = {"records": report.records, "expected": expected} | ({"skipped_raw_files": skipped} if skipped else {})
     if isinstance(expected, str):
         return Verdict(
             RECORD_COUNT, False, f"{report.records:,} records, but it is not known how many: {expected}", shown
@@ -110,7 +127,8 @@ def _judge_count(report: "FileReport", expected: int | str) -> Verdict:
     if report.records != expected:
         says = f"{report.records:,} records where raw assigns {expected:,}. Write the file again"
         return Verdict(RECORD_COUNT, False, says, shown)
-    return Verdict(RECORD_COUNT, True, f"{report.records:,} records, as raw assigns", shown)
+    without = f"; {skipped:,} raw files of the dataset were left out" if skipped else ""
+    return Verdict(RECORD_COUNT, True, f"{report.records:,} records, as raw assigns{without}", shown)
 
 
 def _judge_features(report: "FileReport", manifest: Manifest | None) -> Verdict:

@@ -24,7 +24,12 @@ _DEFINED = Path(__file__).parent.parent / "defs"  # a folder for each dataset th
 _FILE = re.compile(r"(?P<stem>.+\.tfrecord)(?:-\d{5}-of-(?P<count>(?!00000)\d{5}))?")
 
 
-def locate(what: str | os.PathLike[str], files: FileChoice | None = None, root: Path | None = None) -> RecordFiles:
+def locate(
+    what: str | os.PathLike[str],
+    files: FileChoice | None = None,
+    root: Path | None = None,
+    split: str | None = None,
+) -> RecordFiles:
     """Returns the files to read. Opens manifests only.
 
     Args:
@@ -32,9 +37,10 @@ def locate(what: str | os.PathLike[str], files: FileChoice | None = None, root: 
             string is a path when it holds a `/`, `.` or `~`.
         files: `shards` or `merged`, for a dataset; None: its shards if all are there, else its merged file.
         root: Folder of all datasets; None: `data_root()`.
+        split: Which split; None: the only one, or `train`.
 
     Raises:
-        ConfigError: There is no such dataset, path or choice.
+        ConfigError: There is no such dataset, path, choice or split.
         StaleError: Something must be written (again) first: files are missing, or of several versions.
         DamagedFile: A file differs from its manifest in size, or holds no tf.Examples.
     """
@@ -44,15 +50,19 @@ def locate(what: str | os.PathLike[str], files: FileChoice | None = None, root: 
         folder = Layout.of(what, root).folder
         if not folder.is_dir():
             _check_name(what, folder.parent)
-        return _of_dataset(folder, files)
+        return _of_dataset(folder, files, split)
     path = Path(what).expanduser()
     if not path.exists():
         raise ConfigError(f"there is no file or folder {path}; give the name of a dataset, or the path of its files")
     if any((path / part).is_dir() for part in ("raw", *_CHOICES)):
-        return _of_dataset(path, files)
+        return _of_dataset(path, files, split)
     if files is not None:
         raise ConfigError(f"files={files!r} chooses among a dataset's, but {path} is already chosen; leave it out")
-    return gather(_whole_set(path) if path.is_dir() else [path])
+    if path.is_dir():
+        return gather(_whole_set(path, split))
+    if split is not None:
+        raise ConfigError(f"split={split!r} chooses among a dataset's, but {path} is one file; leave it out")
+    return gather([path])
 
 
 def _check_name(name: str, root: Path) -> None:
@@ -70,25 +80,26 @@ def _check_name(name: str, root: Path) -> None:
     raise ConfigError(f"there is no dataset {name!r} in {root}; {hint}")
 
 
-def _of_dataset(folder: Path, files: FileChoice | None) -> RecordFiles:
+def _of_dataset(folder: Path, files: FileChoice | None, split: str | None) -> RecordFiles:
     chosen = _CHOICES if files is None else (files,)
     there = [choice for choice in chosen if any((folder / choice / "manifest").glob("*.json"))]
     if not there:
         wanted = {None: "TFRecord files", "shards": "shards", "merged": "merged file"}[files]
         raise StaleError(f"dataset {folder.name!r} has no {wanted} in {folder} yet; run `tfr run {folder.name}` first")
     try:
-        paths = _whole_set(folder / there[0])
+        paths = _whole_set(folder / there[0], split)
     except StaleError:
         if len(there) == 1:
             raise
-        paths = _whole_set(folder / there[1])  # while shards are being written, the merged file can be read
+        paths = _whole_set(folder / there[1], split)  # while shards are being written, the merged file can be read
     return gather(paths)
 
 
-def _whole_set(folder: Path) -> list[Path]:
-    """Returns the files of the one set in a folder that is complete: all of one name and one `-of-N`."""
+def _whole_set(folder: Path, split: str | None) -> list[Path]:
+    """Returns the files of the one set of a split in a folder that is complete: all of one name and one `-of-N`."""
     matches = [_FILE.fullmatch(manifest.stem) for manifest in (folder / "manifest").glob("*.json")]
-    sets = [_set(folder, *found) for found in sorted({(m["stem"], m["count"] or "") for m in matches if m})]
+    found = {(m["stem"], m["count"] or "") for m in matches if m}
+    sets = [_set(folder, *each) for each in sorted(_of_split(found, split, folder))]
     if not sets:
         raise StaleError(
             f"{folder} is no dataset, and no manifest in {folder}/manifest says what its files must hold. Write them "
@@ -105,6 +116,20 @@ def _whole_set(folder: Path) -> list[Path]:
         )
     lacking = [line for paths in sets for path in paths if (line := _lacks(path))]
     raise StaleError(f"{folder} is not complete; run `tfr run {dataset}` to write what is missing:\n{lines(lacking)}")
+
+
+def _of_split(found: set[tuple[str, str]], split: str | None, folder: Path) -> set[tuple[str, str]]:
+    """Returns the sets that are of a split; a file that is not named `NAME-SPLIT.tfrecord…` is of none."""
+    splits = {stem.removesuffix(".tfrecord").partition("-")[2] for stem, _ in found}
+    if split is None:
+        split = next(iter(splits)) if len(splits) == 1 else "train"
+    if found and split not in splits:
+        raise ConfigError(f"there is no split {split!r} in {folder}; choose split={_either(sorted(splits))}")
+    return {(stem, count) for stem, count in found if stem.removesuffix(".tfrecord").partition("-")[2] == split}
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join(map(repr, names))
 
 
 def _set(folder: Path, stem: str, count: str) -> list[Path]:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.spec import Tensors, parse_spec, typed
+from tfr_assets.reading.spec import Tensors, parser
 
 _COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
 
@@ -76,10 +76,4 @@ def _records(files: RecordFiles) -> tf.data.Dataset:
 
 
 def _parser(files: RecordFiles) -> Callable[[tf.Tensor], Tensors]:
-    spec = parse_spec(files.features)
-
-    @tf.autograph.experimental.do_not_convert  # it has no control flow on tensors, and need not be rewritten
-    def parse(serialized: tf.Tensor) -> Tensors:
-        return typed(files.features, tf.io.parse_example(serialized, spec))
-
-    return parse
+    return parser(files.features)

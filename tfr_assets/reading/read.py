@@ -13,6 +13,7 @@ def read(
     name: str | os.PathLike[str],
     batch_size: int = 1024,
     *,
+    split: str | None = None,
     files: FileChoice | None = None,
     reader: str = "vectorized",
     drop_remainder: bool = False,
@@ -38,6 +39,7 @@ def read(
         name: Name of a dataset; or a path: of a dataset's folder, of a folder of its files, or of one of them. A string
             is a path when it holds a `/`, `.` or `~`.
         batch_size: Records a batch.
+        split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
         reader: How to read; see `tfr_assets.reading.pipelines.READERS`.
         drop_remainder: Whether to leave out a last batch that is not full; then the batch size is part of all shapes.
@@ -48,7 +50,7 @@ def read(
         Its cardinality is known.
 
     Raises:
-        ConfigError: There is no such dataset, path, reader or choice, or the batch size is none.
+        ConfigError: There is no such dataset, path, split, reader or choice, or the batch size is none.
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file differs from its manifest in size.
 
@@ -58,4 +60,4 @@ def read(
     """
     options = ReadOptions(batch_size, drop_remainder)
     pipeline = reader_named(reader)
-    return pipeline(locate(name, files, root), options)
+    return pipeline(locate(name, files, root, split), options)

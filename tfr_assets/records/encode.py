@@ -12,7 +12,7 @@ Every size is a minimal varint and stands before what it counts. Inside a featur
 Features is guessed to be as wide as the record's before, and what follows is moved in the rare case that it is not.
 Stores are up to 32 bytes wide and run over into what is written later.
 
-A column is one line of a table of int64s, so that one call does a whole batch; the constants below name its fields.
+One call does a whole batch: a column is one line of a table (`records.table`).
 """
 
 import numpy as np
@@ -20,20 +20,10 @@ import numpy as np
 from tfr_assets.records.crc32c import masked_crc_at, masked_crcs_at
 from tfr_assets.records.jit import (
     called,
-    copy_32,
-    copy_bytes,
     inlined,
     kernel,
-    leading_zeros,
-    load_f32,
     load_f64,
-    load_i8,
-    load_i16,
-    load_i32,
     load_i64,
-    load_u8,
-    load_u16,
-    load_u32,
     move_bytes,
     store_f32,
     store_i64,
@@ -41,136 +31,35 @@ from tfr_assets.records.jit import (
     store_u32,
     store_u64,
 )
+from tfr_assets.records.put import put_bytes, put_size, put_varint, put_wide, varint_size
+from tfr_assets.records.table import (
+    BYTES,
+    FLOAT,
+    INT,
+    KEY,
+    KEY_SIZE,
+    KIND,
+    LINE,
+    ONE_BYTES,
+    ONE_FLOAT,
+    ONE_FLOAT64,
+    ONE_INT,
+    ONE_INT64,
+    PATH,
+    TEMPLATE_STEP,
+    TEMPLATES,
+    VALUES,
+    VALUES_END,
+    bytes_at,
+    field,
+    float_at,
+    int_at,
+    is_present,
+    values_of_row,
+)
 
 HEADER, FOOTER = 12, 4
-MAX_EXAMPLE = 2**31 - 1  # protobuf's own limit
-
-# fields of a column's line
-(
-    KIND,  # INT, FLOAT or BYTES
-    PATH,  # how a row's entry is written: ANY for lists, otherwise by the shortest path for its kind and width
-    VALUES,  # address of the first value: numbers, or (BYTES) of the bytes
-    VALUES_END,  # address after the last byte that may be read (BYTES)
-    WIDTH,  # bytes a number; 0: bits
-    UNSIGNED,  # 1: u8 … u32
-    VALUE_BIT,  # index of the first value's bit, where WIDTH is 0
-    VALIDITY,  # address of the bitmap, 0: no nulls
-    VALIDITY_BIT,  # index of row 0's bit
-    OFFSETS,  # address of the list offsets, 0: lists of STRIDE values each
-    OFFSETS_WIDTH,  # 4 or 8
-    STRIDE,  # values a row, or values an offset unit
-    STARTS,  # BYTES: address of the offsets of values, 0: values of WIDTH bytes each
-    STARTS_WIDTH,  # 4 or 8
-    KEY,  # address of the key's field: 0a │size│ key
-    KEY_SIZE,
-    TEMPLATES,  # address of 11 templates of TEMPLATE_STEP bytes: u64 size, then all of an entry but its value
-    TEMPLATE_STEP,  # templates[n]: an int of n varint bytes; templates[4]: a float
-    FIELDS,
-) = range(19)
-LINE = FIELDS * 8  # bytes a line
-INT, FLOAT, BYTES = range(3)
-ANY, ONE_INT64, ONE_FLOAT64, ONE_BYTES, ONE_INT, ONE_FLOAT = range(6)
-
-
-@inlined
-def field(line, name):
-    """A field of the line at address `line`."""
-    return load_i64(line + name * 8)
-
-
-@inlined
-def varint_size(value):
-    """Bytes of a minimal varint: 1 for zero, 10 for anything negative."""
-    bits = np.int64(63) - np.int64(leading_zeros(np.uint64(value) | np.uint64(1)))
-    return (bits * 9 + 73) >> 6
-
-
-@inlined
-def put_varint(address, value, size):
-    """Writes a varint whose size is known, without branching on its value; may run over by eight bytes."""
-    x = np.uint64(value)
-    if size > 8:
-        for _ in range(size - 1):
-            store_u8(address, np.uint8(x | np.uint64(128)))
-            x >>= np.uint64(7)
-            address += 1
-        store_u8(address, np.uint8(x))
-        return address + 1
-    # spread 56 bits over eight bytes: halves, quarters, eighths
-    x = (x & np.uint64(0x000000000FFFFFFF)) | ((x & np.uint64(0x00FFFFFFF0000000)) << np.uint64(4))
-    x = (x & np.uint64(0x00003FFF00003FFF)) | ((x & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2))
-    x = (x & np.uint64(0x007F007F007F007F)) | ((x & np.uint64(0x3F803F803F803F80)) << np.uint64(1))
-    more = (np.uint64(1) << np.uint64(8 * (size - 1))) - np.uint64(1)
-    store_u64(address, x | (more & np.uint64(0x0080808080808080)))
-    return address + size
-
-
-@inlined
-def put_size(address, size):
-    """Writes the size of what follows."""
-    return put_varint(address, size, varint_size(size))
-
-
-@inlined
-def bit_at(address, index):
-    """Bit `index` of an Arrow bitmap."""
-    return (np.int64(load_u8(address + (index >> 3))) >> (index & 7)) & 1
-
-
-@inlined
-def int_at(line, index):
-    """Value `index` of an integer or bool column."""
-    width = field(line, WIDTH)
-    if width == 8:
-        return load_i64(field(line, VALUES) + index * 8)
-    if width == 0:
-        return bit_at(field(line, VALUES), field(line, VALUE_BIT) + index)
-    if field(line, UNSIGNED):
-        if width == 4:
-            return np.int64(load_u32(field(line, VALUES) + index * 4))
-        if width == 2:
-            return np.int64(load_u16(field(line, VALUES) + index * 2))
-        return np.int64(load_u8(field(line, VALUES) + index))
-    if width == 4:
-        return np.int64(load_i32(field(line, VALUES) + index * 4))
-    if width == 2:
-        return np.int64(load_i16(field(line, VALUES) + index * 2))
-    return np.int64(load_i8(field(line, VALUES) + index))
-
-
-@inlined
-def float_at(line, index):
-    """Value `index` of a float column, as float32."""
-    if field(line, WIDTH) == 8:
-        return np.float32(load_f64(field(line, VALUES) + index * 8))
-    return load_f32(field(line, VALUES) + index * 4)
-
-
-@inlined
-def offset_at(address, width, index):
-    """Offset `index` of an Arrow offsets buffer."""
-    if width == 4:
-        return np.int64(load_i32(address + index * 4))
-    return load_i64(address + index * 8)
-
-
-@inlined
-def values_of_row(line, row):
-    """First value of a row, and the one after its last."""
-    if field(line, OFFSETS) == 0:
-        return row * field(line, STRIDE), (row + 1) * field(line, STRIDE)
-    start = offset_at(field(line, OFFSETS), field(line, OFFSETS_WIDTH), row)
-    stop = offset_at(field(line, OFFSETS), field(line, OFFSETS_WIDTH), row + 1)
-    return start * field(line, STRIDE), stop * field(line, STRIDE)
-
-
-@inlined
-def bytes_at(line, index):
-    """Address of bytes value `index`, and its size."""
-    if field(line, STARTS) == 0:
-        return field(line, VALUES) + index * field(line, WIDTH), field(line, WIDTH)
-    start = offset_at(field(line, STARTS), field(line, STARTS_WIDTH), index)
-    return field(line, VALUES) + start, offset_at(field(line, STARTS), field(line, STARTS_WIDTH), index + 1) - start
+MAX_RECORD = 2**31 - 1  # protobuf's own limit
 
 
 @called
@@ -206,45 +95,10 @@ def entry_size(line, content):
     return field(line, KEY_SIZE) + 1 + varint_size(feature) + feature, feature
 
 
-@inlined
-def is_present(line, row):
-    """Whether a row has a value, that is no null."""
-    return field(line, VALIDITY) == 0 or bit_at(field(line, VALIDITY), field(line, VALIDITY_BIT) + row) == 1
-
-
-@inlined
-def put_wide(target, source, size):
-    """Copies a short padded buffer, 32 bytes at a time; may run over on both sides."""
-    copy_32(target, source)
-    done = 32
-    while done < size:
-        copy_32(target + done, source + done)
-        done += 32
-    return target + size
-
-
-@inlined
-def put_bytes(target, source, size, source_end):
-    """Copies a value: short ones 32 bytes at a time, unless that would read beyond the source's end."""
-    if size <= 128 and source + size + 32 <= source_end:
-        put_wide(target, source, size)
-    else:
-        copy_bytes(target, source, size)
-    return target + size
-
-
 @called
-def emit_any(line, row, address):
-    """Writes the entry of one present feature, of any kind and length."""
+def emit_feature(line, start, stop, content, address):
+    """Writes a Feature: a list of the values [start, stop), whose `content_size` is known."""
     kind = field(line, KIND)
-    start, stop = values_of_row(line, row)
-    content = content_size(line, start, stop)
-    entry, feature = entry_size(line, content)
-    store_u8(address, np.uint8(0x0A))
-    address = put_size(address + 1, entry)
-    address = put_wide(address, field(line, KEY), field(line, KEY_SIZE))
-    store_u8(address, np.uint8(0x12))
-    address = put_size(address + 1, feature)
     store_u8(address, np.uint8(0x1A if kind == INT else 0x12 if kind == FLOAT else 0x0A))
     address = put_size(address + 1, content)
     if kind == BYTES:
@@ -265,6 +119,20 @@ def emit_any(line, row, address):
         else:
             address = put_size(address, int_at(line, index))
     return address
+
+
+@called
+def emit_any(line, row, address):
+    """Writes the entry of one present feature, of any kind and length."""
+    start, stop = values_of_row(line, row)
+    content = content_size(line, start, stop)
+    entry, feature = entry_size(line, content)
+    store_u8(address, np.uint8(0x0A))
+    address = put_size(address + 1, entry)
+    address = put_wide(address, field(line, KEY), field(line, KEY_SIZE))
+    store_u8(address, np.uint8(0x12))
+    address = put_size(address + 1, feature)
+    return emit_feature(line, start, stop, content, address)
 
 
 @inlined
@@ -365,6 +233,32 @@ def bound(table, columns, first, rows):
     return total
 
 
+@inlined
+def put_features(table, columns, row, address, width):
+    """Writes the Features of a row, which is all of an Example.
+
+    Args:
+        table: Address of a line a column, sorted by key.
+        columns: Number of lines.
+        row: The row.
+        address: Where to write.
+        width: A guess of how many bytes the size takes.
+
+    Returns:
+        The address after it, and the width that it was.
+    """
+    body = address + 1 + width
+    stop = emit_features(table, columns, row, body)
+    size = stop - body
+    if varint_size(size) != width:
+        width = varint_size(size)
+        move_bytes(address + 1 + width, body, size)
+    for k in range(width):  # exactly: what follows is already there
+        store_u8(address + 1 + k, np.uint8((size >> (7 * k)) & 127 | (128 if k + 1 < width else 0)))
+    store_u8(address, np.uint8(0x0A))
+    return address + 1 + width + size, width
+
+
 @kernel("int64(int64, int64, int64, int64, int64, int64)")
 def emit(table, columns, first, rows, sizes, target):
     """Writes the frames of rows [first, first + rows).
@@ -384,20 +278,11 @@ def emit(table, columns, first, rows, sizes, target):
     width = np.int64(2)
     for i in range(rows):
         example = frame + HEADER
-        body = example + 1 + width
-        stop = emit_features(table, columns, first + i, body)
-        size = stop - body
-        if varint_size(size) != width:
-            width = varint_size(size)
-            move_bytes(example + 1 + width, body, size)
-        total = 1 + width + size
-        if total > MAX_EXAMPLE:
+        stop, width = put_features(table, columns, first + i, example, width)
+        if stop - example > MAX_RECORD:
             return -1 - i
-        for k in range(width):  # exactly: what follows is already there
-            store_u8(example + 1 + k, np.uint8((size >> (7 * k)) & 127 | (128 if k + 1 < width else 0)))
-        store_u8(example, np.uint8(0x0A))
-        store_i64(frame, total)
-        store_i64(sizes + i * 8, HEADER + total + FOOTER)
-        frame = example + total + FOOTER
+        store_i64(frame, stop - example)
+        frame = stop + FOOTER
+        store_i64(sizes + i * 8, frame - example + HEADER)
     put_crcs(sizes, rows, target)
     return frame - target

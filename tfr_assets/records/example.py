@@ -1,4 +1,4 @@
-"""Arrow record batches → framed tf.Examples, ready to be written."""
+"""Arrow record batches → framed tf.Examples or tf.SequenceExamples, ready to be written."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.columns import Column, column_of, physical
-from tfr_assets.records.encode import FIELDS, bound, emit
+from tfr_assets.records.arrow_types import parse_type
+from tfr_assets.records.binding import Column
+from tfr_assets.records.encode import bound, emit
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.jit import PADDING, address_of
-from tfr_assets.records.schema import parse_type
+from tfr_assets.records.sequence import bound_lists, emit_sequences
+from tfr_assets.records.table import FIELDS
 
 _TARGET = 512 * 1024  # bytes of output at a time: what was just written is still in the second-level cache for its CRC
 _MAX_ROWS = 4096
@@ -40,8 +42,11 @@ class ExampleEncoder:
             spec: The features, as `derive_spec` returns them.
             cast: Arrow type names by column, as in `FeatureOptions`.
         """
-        self._columns = [Column(feature) for feature in spec.features]
-        self._cast = {path: parse_type(name) for path, name in (cast or {}).items()}
+        casts = {path: parse_type(name) for path, name in (cast or {}).items()}
+        columns = [Column(feature, casts.get(feature.column)) for feature in spec.features]
+        self._columns = [column for column in columns if not column.feature.sequence]
+        self._lists = [column for column in columns if column.feature.sequence]
+        self._scratch = np.empty(len(self._lists), np.int64)
         self._output = np.empty(2 * _TARGET, np.uint8)
         self._sizes = np.empty(_MAX_ROWS, np.int64)
 
@@ -57,25 +62,31 @@ class ExampleEncoder:
         """
         if batch.num_rows == 0:
             return
-        lines, held = [], []
-        for column in self._columns:
-            path = column.feature.column
-            array = physical(column_of(batch, path), column.feature, self._cast.get(path))
-            lines.append(column.bind(array, first_row))
-            held.append(array)
-        table = np.array(lines, np.int64).reshape(-1, FIELDS)
+        table, lists = (
+            np.array([column.bind(batch, first_row) for column in columns], np.int64).reshape(-1, FIELDS)
+            for columns in (self._columns, self._lists)
+        )
         step = max(1, min(_MAX_ROWS, _TARGET * batch.num_rows // (batch.nbytes + 200 * batch.num_rows)))
         for start in range(0, batch.num_rows, step):
-            yield self._encode_rows(table, start, min(step, batch.num_rows - start), first_row)
+            rows = min(step, batch.num_rows - start)
+            total = self._emit(table, lists, start, rows)
+            if total < 0:
+                raise SchemaError(
+                    f"row {first_row + start - total - 1} would become a record beyond 2 GiB, the limit of a protobuf; "
+                    "split it, or store a path to its data"
+                )
+            yield Frames(self._output[:total].data, self._sizes[:rows])
 
-    def _encode_rows(self, table: np.ndarray, start: int, rows: int, first_row: int) -> Frames:
-        room = bound(address_of(table), len(table), start, rows) + PADDING
+    def _emit(self, table: np.ndarray, lists: np.ndarray, start: int, rows: int) -> int:
+        """Fills the output; returns what `emit` does."""
+        context, sizes = (address_of(table), len(table)), address_of(self._sizes)
+        room = bound(*context, start, rows) + PADDING
+        if self._lists:
+            room += bound_lists(address_of(lists), len(lists), start, rows)
         if room > self._output.size:
             self._output = np.empty(room, np.uint8)
-        total = emit(address_of(table), len(table), start, rows, address_of(self._sizes), address_of(self._output))
-        if total < 0:
-            raise SchemaError(
-                f"row {first_row + start - total - 1} would become a record beyond 2 GiB, the limit of a protobuf; "
-                "split it, or store a path to its data"
-            )
-        return Frames(self._output[:total].data, self._sizes[:rows])
+        output = address_of(self._output)
+        if not self._lists:
+            return emit(*context, start, rows, sizes, output)
+        scratch = address_of(self._scratch)
+        return emit_sequences(*context, address_of(lists), len(lists), scratch, start, rows, sizes, output)

@@ -13,16 +13,49 @@ has nothing to declare.
 | decimal                                 | bytes    | its exact decimal text; `cast` it to float32 for numbers |
 | dictionary                              | as its values                                                      |
 | list, large list, fixed-size list       | as its values, shape `(None,)` or `(n,)`                           |
-| struct                                  | one feature a field, named `column/field`                          |
+| list of fixed-size lists                | as its values, shape `(None, n)`                                   |
+| list of lists of varying length         | ragged: several features, see below                                |
+| fixed-shape tensor                      | as its values, of the tensor's shape                               |
+| struct of `data` (a list) and `shape` (a list of integers) | a tensor of varying shape: two features, see below |
+| any other struct                        | one feature a field, named `column/field`                          |
+| list of structs                         | one feature a field, a list each, named `column/field`             |
 | extension                               | as its storage                                                     |
+
+A column `x` that one list cannot hold becomes several features:
+
+- ragged: `x/ragged_flat_values`, all values, and `x/ragged_row_lengths_0`, `…_1`, …, the lengths of the inner lists,
+  level by level from the outside in. TensorFlow Datasets names and counts them so.
+- a tensor of varying shape: `x`, all values in row-major order, and `x/shape`, int64.
+
+Options change what becomes of it:
+
+- `tensor: {x: packed}`: nested lists, which must be rectangular in every row, become a tensor of varying shape.
+- `tensor: {x: serialized}`: a list or tensor becomes one bytes value, that of `tf.io.serialize_tensor`. All numbers
+  keep their type and all of their bits: float64 and uint64, too.
+- `sequence: [x]`: the elements of a list become the steps of a feature list, one value or one list each. Records are
+  then tf.SequenceExamples, with all other columns in their context. A list of structs becomes one feature list a field.
+- `names: {x: [cat, dog]}`: integers stay integers, 0 … 1 here; what they stand for is kept in the spec.
 """
 
 import hashlib
 import json
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
+
+# what a feature holds of its column, where that is not simply its values; also the last part of such features' names
+SHAPE = "shape"
+FLAT_VALUES = "ragged_flat_values"
+ROW_LENGTHS = "ragged_row_lengths_"  # and the level: 0 for the outermost of the inner lists
+SERIALIZED = "serialized"
+
+PACKED = "packed"
+TENSORS = (PACKED, SERIALIZED)
+
+_VALUE_TYPE = re.compile(r"(?:^|: |<values=|\[value_type=)(\w+)")
 
 
 class Kind(StrEnum):
@@ -38,13 +71,20 @@ class Feature:
     """One feature of every record.
 
     Attributes:
-        name: Its key in the tf.Example.
+        name: Its key in the tf.Example, or among the feature lists of a tf.SequenceExample.
         kind: What its list holds.
-        shape: `()` for a scalar, `(n, …)` for a fixed shape, `(None, …)` for lists of varying length.
+        shape: `()` for a scalar, `(n, …)` for a fixed shape, `(None, …)` for lists of varying length. Of a feature
+            list: `(None, …)`, steps first. Of a serialized tensor: the tensor's own shape, with a None for each size
+            that varies; `()` where even their number does.
         column: Path of the column it is made from, such as `address/city` for a struct's field.
-        arrow_type: The column's type, so that a reader can tell dates from numbers.
+        arrow_type: The type of what it holds, so that a reader can tell dates from numbers.
         optional: Whether a record may lack it, because the column has nulls.
         fill: What a reader shall put where it is absent; None leaves the choice to the reader.
+        part: What it holds of its column: None, its values; `ragged_flat_values` or `ragged_row_lengths_0`, …, of a
+            ragged one; `shape`; `serialized`, the whole tensor as one bytes value.
+        sequence: Whether it is a feature list.
+        names: Names of the classes that its integers stand for: 0 for the first.
+        cast_from: The type that the column's values had before the dataset's options cast them.
     """
 
     name: str
@@ -54,6 +94,49 @@ class Feature:
     arrow_type: str
     optional: bool
     fill: int | float | str | None = None
+    part: str | None = None
+    sequence: bool = False
+    names: tuple[str, ...] | None = None
+    cast_from: str | None = None
+
+    @property
+    def value_type(self) -> str:
+        """Arrow's word for the type of the values inside lists and dictionaries, such as `int8` or `timestamp`."""
+        return _VALUE_TYPE.findall(self.arrow_type)[-1]
+
+    @property
+    def value_shape(self) -> tuple[int | None, ...]:
+        """Shape of the values in one tf.train.Feature: of a step, where there are several."""
+        if self.part == SERIALIZED:
+            return ()
+        return self.shape[1:] if self.sequence else self.shape
+
+    @property
+    def counts(self) -> bool:
+        """Whether it holds sizes rather than values: lengths of lists, or shapes."""
+        return self.part == SHAPE or self.is_row_lengths
+
+    @property
+    def is_row_lengths(self) -> bool:
+        """Whether it holds the lengths of a ragged column's inner lists."""
+        return self.part is not None and self.part.startswith(ROW_LENGTHS)
+
+    @property
+    def level(self) -> int:
+        """Of lengths of inner lists: how deep these lie, 0 for the outermost of them."""
+        assert self.part
+        return int(self.part.removeprefix(ROW_LENGTHS))
+
+    @property
+    def base_name(self) -> str:
+        """The name of the tensor that readers make of it: all features of a ragged column become one."""
+        is_ragged = self.part == FLAT_VALUES or self.is_row_lengths
+        return self.name.removesuffix(f"/{self.part}") if is_ragged else self.name
+
+    @property
+    def size(self) -> int:
+        """The product of all sizes that do not vary."""
+        return math.prod(size for size in self.value_shape if size is not None)
 
 
 @dataclass(frozen=True)
@@ -62,19 +145,41 @@ class FeatureSpec:
 
     features: tuple[Feature, ...]
 
+    @property
+    def sequence(self) -> bool:
+        """Whether records are tf.SequenceExamples rather than tf.Examples."""
+        return any(feature.sequence for feature in self.features)
+
+    @property
+    def message(self) -> str:
+        """What records are called."""
+        return "tf.SequenceExample" if self.sequence else "tf.Example"
+
     def to_json(self) -> list[dict[str, Any]]:
-        """Returns the spec as JSON-ready values."""
-        return [asdict(feature) for feature in self.features]
+        """Returns the spec as JSON-ready values. What few features have is left out of the others."""
+        return [
+            {key: value for key, value in asdict(feature).items() if value or key not in _SELDOM}
+            for feature in self.features
+        ]
 
     @classmethod
     def from_json(cls, items: list[dict[str, Any]]) -> "FeatureSpec":
         """Returns the spec that `to_json` gave."""
-        return cls(tuple(Feature(**{**f, "kind": Kind(f["kind"]), "shape": tuple(f["shape"])}) for f in items))
+        return cls(tuple(_feature(item) for item in items))
 
     @property
     def fingerprint(self) -> str:
         """Hash of the spec: files with equal fingerprints are parsed alike."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+_SELDOM = ("part", "sequence", "names", "cast_from")
+
+
+def _feature(item: Mapping[str, Any]) -> Feature:
+    names = item.get("names")
+    read = {"kind": Kind(item["kind"]), "shape": tuple(item["shape"]), "names": None if names is None else tuple(names)}
+    return Feature(**{**item, **read})
 
 
 @dataclass(frozen=True)
@@ -87,6 +192,9 @@ class FeatureOptions:
         cast: Arrow type names by column, such as `float32`; a lossy cast is refused while encoding.
         shape: Fixed shapes by list column.
         fill: Values that readers put where the column is null.
+        tensor: `packed` or `serialized` by column of lists, arrays or tensors; see the module's tables.
+        sequence: List columns that become feature lists, which makes records tf.SequenceExamples.
+        names: Names of classes by integer column, that of 0 first.
     """
 
     drop: tuple[str, ...] = ()
@@ -94,3 +202,6 @@ class FeatureOptions:
     cast: Mapping[str, str] = field(default_factory=dict)
     shape: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     fill: Mapping[str, int | float | str] = field(default_factory=dict)
+    tensor: Mapping[str, str] = field(default_factory=dict)
+    sequence: tuple[str, ...] = ()
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfr_assets.records.compression import detect_compression, open_input
 from tfr_assets.records.scan import Fault, scan_stream
-from tfr_assets.records.wire import Values, decode_example
+from tfr_assets.records.wire import Decoded, Steps, Values, decode_record
 
 _SAMPLE = 1000  # records whose features are listed,
 _SAMPLE_BYTES = 64 << 20  # or as many as fit into this
@@ -22,8 +22,8 @@ class FeatureSeen:
     Attributes:
         kinds: How often it was which kind.
         present: Number of sampled records that have it.
-        smallest: Fewest values in a record.
-        largest: Most values in a record.
+        smallest: Fewest values in a record; fewest steps of a feature list.
+        largest: Most of them.
     """
 
     kinds: Counter[str] = field(default_factory=Counter)
@@ -31,7 +31,7 @@ class FeatureSeen:
     smallest: int = 2**63
     largest: int = 0
 
-    def add(self, kind: str, values: Values) -> None:
+    def add(self, kind: str, values: Values | Steps) -> None:
         """Counts one more record."""
         self.kinds[kind] += 1
         self.present += 1
@@ -39,8 +39,8 @@ class FeatureSeen:
         self.largest = max(self.largest, len(values))
 
 
-Record = dict[str, tuple[str, Values]] | bytes
-"""Kind and values by feature; the bytes of a record that is no tf.Example."""
+Record = Decoded | bytes
+"""Kind and values by feature; the bytes of a record that is neither tf.Example nor tf.SequenceExample."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Inspection:
         smallest: Bytes of the smallest record.
         largest: Bytes of the largest record.
         sampled: Number of records whose features were looked at.
-        not_examples: Number of those that are no tf.Example.
+        not_examples: Number of those that are neither tf.Example nor tf.SequenceExample.
         features: What the others have, by feature.
-        first: The first records: kind and values by feature, or bytes for those that are no tf.Example.
+        first: The first records: kind and values by feature, or bytes for those that are neither.
         faults: The first faults met.
         fault_count: Number of all faults.
     """
@@ -110,7 +110,7 @@ def inspect_file(path: Path, first: int = 3) -> Inspection:
     finally:
         os.close(descriptor)
     features: dict[str, FeatureSeen] = {}
-    examples = [decode_example(payload) for payload in sample]
+    examples = [decode_record(payload) for payload in sample]
     for example in examples:
         for name, (kind, values) in (example or {}).items():
             features.setdefault(name, FeatureSeen()).add(kind, values)

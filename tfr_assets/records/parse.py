@@ -1,80 +1,30 @@
-"""Checks tf.Examples against a feature spec without TensorFlow and without decoding values.
+"""Checks tf.Examples and tf.SequenceExamples against a feature spec without TensorFlow and without decoding values.
 
 As a protobuf parser does, it accepts entries in any order, packed and unpacked numbers, and skips unknown fields. It
 then asks for what a spec promises: no feature but the known ones, each at most once and of its kind, the required ones
-there, and as many values as the shape says.
+there, in the context or as a feature list, and as many values as the shape says, in every step.
 """
-
-import math
 
 import numpy as np
 
 from tfr_assets.records.features import Feature, FeatureSpec, Kind
+from tfr_assets.records.fields import count_varints, field_at
 from tfr_assets.records.jit import address_of, called, inlined, kernel, load_i64, load_u8, store_i64, store_u8
 
 # fields of a feature's line
-KEY, KEY_SIZE, TAG, COUNT, MULTIPLE, REQUIRED, _FIELDS = range(7)
+KEY, KEY_SIZE, TAG, COUNT, MULTIPLE, REQUIRED, SEQUENCE, _FIELDS = range(8)
 _LINE = _FIELDS * 8
 _PROBLEMS = {
-    1: "is no tf.Example",
+    1: "is no {message}",
     2: "has a feature that the spec does not know",
     3: "has feature {name!r} of another kind than {kind}",
     4: "has feature {name!r} with a number of values that does not fit its shape {shape}",
     5: "lacks feature {name!r}",
     6: "has feature {name!r} twice",
+    7: "has feature list {name!r} with a step that holds no list",
 }
-_OK, _MALFORMED, _UNKNOWN, _OTHER_KIND, _OTHER_COUNT, _MISSING, _TWICE = range(7)
+_OK, _MALFORMED, _UNKNOWN, _OTHER_KIND, _OTHER_COUNT, _MISSING, _TWICE, _EMPTY_STEP = range(8)
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
-
-
-@inlined
-def _varint(address, stop):
-    """Value of a varint and the address after it, which is 0 where it is malformed."""
-    value, shift = np.uint64(0), np.uint64(0)
-    while address < stop and shift < np.uint64(70):
-        byte = load_u8(address)
-        value |= np.uint64(byte & 127) << shift
-        address += 1
-        if byte < 128:
-            return np.int64(value), address
-        shift += np.uint64(7)
-    return np.int64(0), np.int64(0)
-
-
-@inlined
-def _field(address, stop):
-    """Tag, start and stop of the field at `address`; stop is 0 where it is malformed."""
-    tag, at = _varint(address, stop)
-    if at == 0 or tag < 8 or tag > 0xFFFFFFFF:  # field numbers start with 1
-        return tag, at, np.int64(0)
-    wire = tag & 7
-    if wire == 0:
-        end = _varint(at, stop)[1]
-        return tag, at, end
-    if wire == 2:
-        size, at = _varint(at, stop)
-        if at == 0 or size < 0 or size > stop - at:
-            return tag, at, np.int64(0)
-        return tag, at, at + size
-    size = 8 if wire == 1 else 4
-    if (wire != 1 and wire != 5) or stop - at < size:
-        return tag, at, np.int64(0)
-    return tag, at, at + size
-
-
-@inlined
-def _count_varints(address, stop):
-    """Number of packed varints, or -1 where one is malformed."""
-    count, run = np.int64(0), np.int64(0)
-    while address < stop:
-        run += 1
-        if load_u8(address) < 128:
-            count += 1
-            run = np.int64(0)
-        elif run == 10:
-            return np.int64(-1)
-        address += 1
-    return count if run == 0 else np.int64(-1)
 
 
 @called
@@ -82,7 +32,7 @@ def _count_values(kind_tag, address, stop):
     """Number of values of a BytesList, FloatList or Int64List, or -1 where it is malformed."""
     count = np.int64(0)
     while address < stop:
-        tag, start, end = _field(address, stop)
+        tag, start, end = field_at(address, stop)
         if end == 0:
             return np.int64(-1)
         if tag == 0x0A:
@@ -93,7 +43,7 @@ def _count_values(kind_tag, address, stop):
                     return np.int64(-1)
                 count += (end - start) // 4
             else:
-                packed = _count_varints(start, end)
+                packed = count_varints(start, end)
                 if packed < 0:
                     return np.int64(-1)
                 count += packed
@@ -126,11 +76,50 @@ def _find(table, features, expected, start, size):
 
 
 @called
-def _check_entry(table, features, expected, seen, start, stop):
-    """Problem and feature index of one entry of Features."""
+def _check_feature(line, start, stop):
+    """Problem of a Feature, and whether it holds a list at all."""
+    found = False
+    while start < stop:
+        tag, at, end = field_at(start, stop)
+        if end == 0:
+            return _MALFORMED, found
+        if tag == 0x0A or tag == 0x12 or tag == 0x1A:
+            if tag != load_i64(line + TAG * 8):
+                return _OTHER_KIND, found
+            count = _count_values(tag, at, end)
+            if count < 0:
+                return _MALFORMED, found
+            wanted, multiple = load_i64(line + COUNT * 8), load_i64(line + MULTIPLE * 8)
+            if (wanted >= 0 and count != wanted) or count % multiple:
+                return _OTHER_COUNT, found
+            found = True
+        start = end
+    return _OK, found
+
+
+@called
+def _check_steps(line, start, stop):
+    """Problem of a FeatureList: every step is a Feature that holds a list."""
+    while start < stop:
+        tag, at, end = field_at(start, stop)
+        if end == 0:
+            return _MALFORMED
+        if tag == 0x0A:
+            problem, found = _check_feature(line, at, end)
+            if problem:
+                return problem
+            if not found:
+                return _EMPTY_STEP
+        start = end
+    return _OK
+
+
+@called
+def _check_entry(table, features, sequence, expected, seen, start, stop):
+    """Problem and feature index of one entry: of Features, or (`sequence`) of FeatureLists."""
     key_start = key_stop = value_start = value_stop = np.int64(0)
     while start < stop:
-        tag, at, end = _field(start, stop)
+        tag, at, end = field_at(start, stop)
         if end == 0:
             return _MALFORMED, np.int64(-1)
         if tag == 0x0A:
@@ -139,50 +128,49 @@ def _check_entry(table, features, expected, seen, start, stop):
             value_start, value_stop = at, end
         start = end
     index = _find(table, features, expected, key_start, key_stop - key_start)
-    if index < 0:
-        return _UNKNOWN, index
+    if index < 0 or load_i64(table + index * _LINE + SEQUENCE * 8) != sequence:
+        return _UNKNOWN, np.int64(-1)
     if load_u8(seen + index):
         return _TWICE, index
     line = table + index * _LINE
-    while value_start < value_stop:
-        tag, at, end = _field(value_start, value_stop)
-        if end == 0:
-            return _MALFORMED, index
-        if tag == 0x0A or tag == 0x12 or tag == 0x1A:
-            if tag != load_i64(line + TAG * 8):
-                return _OTHER_KIND, index
-            count = _count_values(tag, at, end)
-            if count < 0:
-                return _MALFORMED, index
-            wanted, multiple = load_i64(line + COUNT * 8), load_i64(line + MULTIPLE * 8)
-            if (wanted >= 0 and count != wanted) or count % multiple:
-                return _OTHER_COUNT, index
-            store_u8(seen + index, np.uint8(1))
-        value_start = end
-    return _OK, index
+    if sequence:
+        problem, there = _check_steps(line, value_start, value_stop), True  # without steps it is there, too
+    else:
+        problem, there = _check_feature(line, value_start, value_stop)
+    if there:
+        store_u8(seen + index, np.uint8(1))
+    return problem, index
 
 
 @called
-def _check_example(table, features, seen, start, stop):
-    for index in range(features):
-        store_u8(seen + index, np.uint8(0))
+def _check_entries(table, features, sequence, seen, start, stop):
+    """Problem and feature index of Features or FeatureLists: the first there is."""
     expected = np.int64(0)
     while start < stop:
-        tag, at, end = _field(start, stop)
+        tag, at, end = field_at(start, stop)
         if end == 0:
             return _MALFORMED, np.int64(-1)
         if tag == 0x0A:
-            entry = at
-            while entry < end:
-                entry_tag, entry_at, entry_end = _field(entry, end)
-                if entry_end == 0:
-                    return _MALFORMED, np.int64(-1)
-                if entry_tag == 0x0A:
-                    problem, index = _check_entry(table, features, expected, seen, entry_at, entry_end)
-                    if problem:
-                        return problem, index
-                    expected = index + 1
-                entry = entry_end
+            problem, index = _check_entry(table, features, sequence, expected, seen, at, end)
+            if problem:
+                return problem, index
+            expected = index + 1
+        start = end
+    return _OK, np.int64(-1)
+
+
+@called
+def _check_record(table, features, sequence, seen, start, stop):
+    for index in range(features):
+        store_u8(seen + index, np.uint8(0))
+    while start < stop:
+        tag, at, end = field_at(start, stop)
+        if end == 0:
+            return _MALFORMED, np.int64(-1)
+        if tag == 0x0A or (sequence and tag == 0x12):
+            problem, index = _check_entries(table, features, np.int64(tag == 0x12), seen, at, end)
+            if problem:
+                return problem, index
         start = end
     for index in range(features):
         if load_i64(table + index * _LINE + REQUIRED * 8) and not load_u8(seen + index):
@@ -190,13 +178,13 @@ def _check_example(table, features, seen, start, stop):
     return _OK, np.int64(-1)
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
-def _check(table, features, seen, buffer, frames, count, problems, max_problems):
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
+def _check(table, features, sequence, seen, buffer, frames, count, problems, max_problems):
     """Writes triples (index in `frames`, problem, feature) to `problems`; returns the number of all that there are."""
     found = np.int64(0)
     for i in range(count):
         start = buffer + load_i64(frames + i * 24)
-        problem, index = _check_example(table, features, seen, start, start + load_i64(frames + i * 24 + 8))
+        problem, index = _check_record(table, features, sequence, seen, start, start + load_i64(frames + i * 24 + 8))
         if problem:
             if found < max_problems:
                 store_i64(problems + found * 24, i)
@@ -228,7 +216,7 @@ class FeatureChecker:
     def visit(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         """Checks the payloads of some frames; see `records.scan.FrameVisitor`."""
         found = _check(
-            address_of(self._table), len(self._table), address_of(self._seen),
+            address_of(self._table), len(self._table), int(self._spec.sequence), address_of(self._seen),
             address_of(buffer), address_of(frames), len(frames),
             address_of(self._raw), len(self._raw),
         )  # fmt: skip
@@ -240,18 +228,20 @@ class FeatureChecker:
 
     def _describe(self, problem: int, index: int) -> str:
         if index < 0:
-            return _PROBLEMS[problem]
-        feature = self._spec.features[index]
-        return _PROBLEMS[problem].format(name=feature.name, kind=feature.kind.value, shape=list(feature.shape))
+            return _PROBLEMS[problem].format(message=self._spec.message)
+        feature, message = self._spec.features[index], self._spec.message
+        shape = list(feature.value_shape)
+        return _PROBLEMS[problem].format(name=feature.name, kind=feature.kind.value, shape=shape, message=message)
 
 
 def _line(feature: Feature, key: np.ndarray) -> list[int]:
-    varying = None in feature.shape
+    varying = None in feature.value_shape
     return [
         address_of(key),
         key.size - 1,
         _TAGS[feature.kind],
-        -1 if varying else math.prod(size for size in feature.shape if size is not None),
-        max(1, math.prod(size for size in feature.shape if size is not None)) if varying else 1,
+        -1 if varying else feature.size,
+        max(1, feature.size) if varying else 1,
         int(not feature.optional),
+        int(feature.sequence),
     ]

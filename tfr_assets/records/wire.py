@@ -1,30 +1,44 @@
-"""Protobuf's wire format in plain Python: a decoder of tf.Examples, for looking at a few records of any file."""
+"""Protobuf's wire format in plain Python: a decoder of tf.Examples and tf.SequenceExamples, for looking at a few."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 Values = list[int] | list[float] | list[bytes]
+Steps = list[Values]
+Decoded = dict[str, tuple[str, Values | Steps]]
+"""Kind and values by feature; of a feature list, such as `steps of int64`, the values of each step."""
+
 _KINDS = {1: "bytes", 2: "float32", 3: "int64"}
 
 
-def decode_example(payload: bytes) -> dict[str, tuple[str, Values]] | None:
-    """Returns kind and values of each feature, by name; None where the payload is no tf.Example."""
+def decode_record(payload: bytes) -> Decoded | None:
+    """Returns what a record holds, by feature name; None where it is neither tf.Example nor tf.SequenceExample."""
     try:
-        entries = [entry for features in _messages(payload, 1) for entry in _messages(features, 1)]
-        return dict(_entry(entry) for entry in entries)
+        return {**_entries(payload, 1, _feature), **_entries(payload, 2, _feature_list)}
     except (ValueError, IndexError, KeyError, struct.error):
         return None
 
 
-def _entry(entry: bytes) -> tuple[str, tuple[str, Values]]:
-    name = b"".join(_messages(entry, 1)).decode()
-    feature = [field for value in _messages(entry, 2) for field in _fields(value)]
-    if not feature:
-        return name, ("bytes", [])
-    number, content = feature[-1]
+def _entries(payload: bytes, number: int, decode: Callable[[list[bytes]], tuple[str, Values | Steps]]) -> Decoded:
+    """Returns the entries of a map: of the Features in field 1, or of the FeatureLists in field 2."""
+    entries = [entry for part in _messages(payload, number) for entry in _messages(part, 1)]
+    return {b"".join(_messages(entry, 1)).decode(): decode(_messages(entry, 2)) for entry in entries}
+
+
+def _feature_list(parts: list[bytes]) -> tuple[str, Steps]:
+    steps = [_feature([feature]) for part in parts for feature in _messages(part, 1)]
+    kinds = sorted({kind for kind, _ in steps})
+    return f"steps of {' and '.join(kinds)}" if kinds else "steps", [values for _, values in steps]
+
+
+def _feature(parts: list[bytes]) -> tuple[str, Values]:
+    fields = [field for part in parts for field in _fields(part)]
+    if not fields:
+        return "bytes", []
+    number, content = fields[-1]
     if isinstance(content, int):
         raise ValueError("a list is no number")  # noqa: TRY004 - the data's type, not the caller's
-    return name, (_KINDS[number], _values(number, content))
+    return _KINDS[number], _values(number, content)
 
 
 def _values(kind: int, content: bytes) -> Values:

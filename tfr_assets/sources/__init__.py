@@ -1,19 +1,27 @@
 """Raw data → Arrow record batches: what is there (`take_inventory`), and its rows by number (`read_rows`)."""
 
+from tfr_assets.sources.describe import parse_source, parse_splits, seen_from
 from tfr_assets.sources.inventory import Inventory
 from tfr_assets.sources.landing import SourceFile
 from tfr_assets.sources.rowrange import preview, read_rows
 from tfr_assets.sources.source import FORMATS, TYPE_NAMES, Source
-from tfr_assets.sources.taking import remove_old_landings, take_inventory
+from tfr_assets.sources.splits import ONLY_SPLIT, Splits
+from tfr_assets.sources.taking import SKIPPED, remove_old_landings, take_inventory
 
 __all__ = [
     "FORMATS",
+    "ONLY_SPLIT",
+    "SKIPPED",
     "TYPE_NAMES",
     "Inventory",
     "Source",
     "SourceFile",
+    "Splits",
+    "parse_source",
+    "parse_splits",
     "preview",
     "read_rows",
     "remove_old_landings",
+    "seen_from",
     "take_inventory",
 ]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,10 @@ from tfr_assets.records.files import write_atomically
 from tfr_assets.sources.landing import SourceFile
 from tfr_assets.sources.schema import schema_from_text, schema_to_text
 from tfr_assets.sources.source import Source
+from tfr_assets.sources.splits import Splits
+
+# fields that JSON can hold as they are
+_PLAIN = ("file_count", "rows", "splits", "bytes", "null_counts", "fingerprint", "classes", "skipped", "first_skipped")
 
 
 @dataclass(frozen=True)
@@ -23,9 +27,15 @@ class Inventory:
         source: As the user named it.
         files: The raw files as found, in the order of their rows; empty for a callable.
         landed: Parquet files that rows are read from, if they cannot be read from the raw files by range.
+        file_count: Number of raw files; `files` lists them only where they hold tables.
         rows: Number of rows.
+        splits: Rows of each split; a split's rows follow each other, in the order of the splits.
         bytes: Size of the raw files together; for a callable, of the landed ones.
         schema: Column names and types, without metadata.
+        listing: Schema of the landed rows, where these are a listing of files (see `sources.kinds`).
+        classes: Names of classes by column: an integer there is a position in them.
+        skipped: Number of raw files that were left out.
+        first_skipped: The first of these, each with the reason.
         null_counts: Nulls of each column without fields, by path (`a/b` for field b of column a); None where unknown,
             as for lists.
         fingerprint: Hash of the rows' origin (content of all files, or all rows of a callable), of how it is read, and
@@ -35,20 +45,25 @@ class Inventory:
     source: Source
     files: tuple[SourceFile, ...]
     landed: tuple[SourceFile, ...]
+    file_count: int
     rows: int
+    splits: Mapping[str, int]
     bytes: int
     schema: pa.Schema
     null_counts: Mapping[str, int | None]
     fingerprint: str
+    listing: pa.Schema | None = None
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    skipped: int = 0
+    first_skipped: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Returns the inventory as JSON-ready values, without `storage_options`, which may hold credentials."""
-        values = {name: getattr(self, name) for name in ("rows", "bytes", "fingerprint")}
         return {
             "source": asdict(self.source) | {"storage_options": {}},
-            **values,
-            "null_counts": dict(self.null_counts),
+            **{name: getattr(self, name) for name in _PLAIN},
             "schema": schema_to_text(self.schema),
+            "listing": self.listing and schema_to_text(self.listing),
             "files": [asdict(file) for file in self.files],
             "landed": [asdict(file) for file in self.landed],
         }
@@ -56,12 +71,17 @@ class Inventory:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Inventory":
         """Returns the inventory that `to_json` gave."""
+        source = dict(values["source"])
+        splits = source.pop("splits")
         return cls(
-            source=Source(**values["source"]),
+            source=Source(**source, splits=splits and Splits.from_json(splits)),
             files=tuple(SourceFile.from_json(file) for file in values["files"]),
             landed=tuple(SourceFile.from_json(file) for file in values["landed"]),
             schema=schema_from_text(values["schema"]),
-            **{name: values[name] for name in ("rows", "bytes", "null_counts", "fingerprint")},
+            listing=values["listing"] and schema_from_text(values["listing"]),
+            **{name: values[name] for name in _PLAIN if name not in ("classes", "first_skipped")},
+            classes={column: tuple(names) for column, names in values["classes"].items()},
+            first_skipped=tuple((file, reason) for file, reason in values["first_skipped"]),
         )
 
     def save(self, path: Path) -> None:

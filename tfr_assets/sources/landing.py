@@ -65,11 +65,13 @@ class Landed:
 
     Attributes:
         parts: The Parquet files, in the order of their rows.
-        raw_rows: Rows that each raw file gave; empty for a callable.
+        raw_rows: Rows that each raw file gave; empty where no table's file did.
+        splits: Rows of each split, in their order; None: there are no splits.
     """
 
     parts: tuple[SourceFile, ...]
     raw_rows: tuple[int, ...]
+    splits: dict[str, int] | None = None
 
 
 def folder_of(landing: Path, fingerprint: str) -> Path:
@@ -89,7 +91,7 @@ def find_landed(landing: Path, fingerprint: str) -> Landed | None:
             if file.content_hash() != part.fingerprint:
                 return None
             current.append(replace(part, path=file.path, signature=file.info()[1]))
-        return Landed(tuple(current), tuple(record["raw_rows"]))
+        return Landed(tuple(current), tuple(record["raw_rows"]), record["splits"])
     except (OSError, ValueError, KeyError, SourceError):
         return None
 

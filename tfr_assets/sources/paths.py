@@ -5,7 +5,7 @@ import os
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tfr_assets.errors import SourceError
@@ -43,6 +43,19 @@ def find_files(source: Source) -> list[RawFile]:
         several = ", ".join(f"{count} {name}" for name, count in counts.items())
         raise SourceError(f"{source.path}: holds files of several formats: {several}. Use a pattern that picks one.")
     return [RawFile(path, format_, source.storage_options) for path, format_ in formats.items() if format_]
+
+
+def first_folder(given: str, path: str) -> str | None:
+    """Returns the first folder below a source's path that a file lies in, if any; a pattern starts where it varies."""
+    fixed = []
+    for part in given.removeprefix("file://").rstrip("/").split("/"):
+        if glob.has_magic(part):
+            break
+        fixed.append(part)
+    base = Path("/".join(fixed)).expanduser() if "://" not in given else PurePosixPath("/".join(fixed))
+    base = base.absolute() if isinstance(base, Path) else base
+    below = PurePosixPath(path).relative_to(base).parts if PurePosixPath(path).is_relative_to(base) else ()
+    return below[0] if len(below) > 1 else None
 
 
 def _on_disk(given: str) -> tuple[list[str], bool]:

@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
-from tfr_assets.sources.columnar import read_file
+from tfr_assets.sources.columnar import BATCH_BYTES, read_file
 from tfr_assets.sources.files import RawFile, reading
 from tfr_assets.sources.inventory import Inventory
+from tfr_assets.sources.kinds import kind_named
 from tfr_assets.sources.landing import SourceFile
 from tfr_assets.sources.schema import conform
 
@@ -44,7 +46,10 @@ def read_rows(
     if missing := [name for name in names if name not in inventory.schema.names]:
         known = ", ".join(inventory.schema.names)
         raise ConfigError(f"column {missing[0]!r}: {inventory.source} has no such column. It has: {known}.")
-    return _read(inventory, start, stop, pa.schema([inventory.schema.field(name) for name in names]), batch_rows)
+    schema = pa.schema([inventory.schema.field(name) for name in names])
+    if inventory.listing is None:
+        return _read(inventory, start, stop, schema, inventory.schema, batch_rows)
+    return _expanded(inventory, start, stop, schema, batch_rows)
 
 
 def preview(inventory: Inventory, rows: int = 10) -> pa.Table:
@@ -53,7 +58,26 @@ def preview(inventory: Inventory, rows: int = 10) -> pa.Table:
     return pa.Table.from_batches(batches, inventory.schema)
 
 
-def _read(inventory: Inventory, start: int, stop: int, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _expanded(
+    inventory: Inventory, start: int, stop: int, schema: pa.Schema, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yields the records' columns of listed rows, few at a time where the files are large."""
+    listing = inventory.listing
+    assert listing is not None
+    expansion = kind_named(inventory.source.kind).expansion(inventory.source, listing, inventory.classes)
+    for rows in _read(inventory, start, stop, listing, listing, batch_rows):
+        ends = np.cumsum(expansion.sizes(rows))
+        at = 0
+        while at < rows.num_rows:
+            before = ends[at - 1] if at else 0
+            stop_at = max(at + 1, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
+            yield conform(expansion.expand(rows.slice(at, stop_at - at), schema.names), schema)
+            at = stop_at
+
+
+def _read(
+    inventory: Inventory, start: int, stop: int, schema: pa.Schema, stored: pa.Schema, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
     before = 0
     for recorded in inventory.landed or inventory.files:
         low, high = max(start - before, 0), min(stop - before, recorded.rows)
@@ -62,7 +86,7 @@ def _read(inventory: Inventory, start: int, stop: int, schema: pa.Schema, batch_
             continue
         file = RawFile(recorded.path, recorded.format, inventory.source.storage_options)
         _check_unchanged(file, recorded)
-        names = schema.names if len(schema) < len(inventory.schema) else None
+        names = schema.names if len(schema) < len(stored) else None
         try:
             for batch in read_file(file, recorded.groups, low, high, names, batch_rows):
                 yield conform(batch, schema)

@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.sources.kinds import KINDS, TABLE, kind_named
+from tfr_assets.sources.splits import Splits
 
 FORMATS = ("parquet", "csv", "jsonl", "arrow")
 
@@ -40,7 +42,7 @@ TYPE_NAMES = tuple(name for name in _TYPES if name != "bool_")
 
 @dataclass(frozen=True)
 class Source:
-    """Raw data as the user named it; exactly one of `path` and `callable` is set.
+    """Raw data as the user named it; exactly one of `path` and `callable` is set, and neither for `mixed`.
 
     Attributes:
         path: A file, a folder (with all its subfolders), a glob, or an fsspec URL of these (`s3://`, `https://`,
@@ -48,11 +50,14 @@ class Source:
         callable: `package.module:attribute`: a function without arguments that returns or yields Arrow data, pandas
             DataFrames or dicts (one a row), or an attribute that is a table or a DataFrame.
         format: One of `FORMATS`; None goes by the files' endings.
-        options: How text is parsed. csv: delimiter, quote_char (None: no quoting), column_names (for files without a
-            header), skip_rows, encoding, null_values (text that stands for a missing value, in columns of strings
-            too), column_types. jsonl: column_types. The others have none.
+        options: Of a kind other than `table`: that kind's own. Of tables: how text is parsed. csv: delimiter,
+            quote_char (None: no quoting), column_names (for files without a header), skip_rows, encoding, null_values
+            (text that stands for a missing value, in columns of strings too), column_types. jsonl: column_types. The
+            others have none.
         storage_options: Passed to fsspec, such as `{"anon": True}`.
-        shuffle_seed: Not None: all rows are shuffled once, by this seed, before anything else happens to them.
+        shuffle_seed: Not None: the rows of each split are shuffled once, by this seed.
+        kind: One of `KINDS`: what the raw files are.
+        splits: How rows are dealt to splits; None: all are one, `train`.
 
     Raises:
         ConfigError: A field is wrong; the message names it.
@@ -64,18 +69,30 @@ class Source:
     options: Mapping[str, Any] = field(default_factory=dict)
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     shuffle_seed: int | None = None
+    kind: str = TABLE
+    splits: Splits | None = None
 
     def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ConfigError(f"source: {self.kind!r} is not a kind of raw data. Known: {', '.join(KINDS)}.")
+        if self.shuffle_seed is not None and (not _is_int(self.shuffle_seed) or self.shuffle_seed < 0):
+            raise ConfigError(f"source.shuffle_seed: expected a whole number from 0 up, found {self.shuffle_seed!r}.")
+        for name in ("options", "storage_options"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise ConfigError(f"source.{name}: expected names with values, found {getattr(self, name)!r}.")
+        if self.kind == TABLE:
+            self._check_table()
+        elif self.kind != "mixed" and not self.path:
+            raise ConfigError(f"source.{self.kind}.path: missing. Name a file, a folder, a glob or a URL of these.")
+        else:
+            kind_named(self.kind).check_options(self.options, f"source.{self.kind}")
+
+    def _check_table(self) -> None:
         if bool(self.path) == bool(self.callable):
             found = "both are set" if self.path else "neither is set"
             raise ConfigError(f"source: set exactly one of `path` and `callable`; {found}.")
         if self.format is not None and self.format not in FORMATS:
             raise ConfigError(f"source.format: {self.format!r} is not known. Choose one of: {', '.join(FORMATS)}.")
-        for name in ("options", "storage_options"):
-            if not isinstance(getattr(self, name), Mapping):
-                raise ConfigError(f"source.{name}: expected names with values, found {getattr(self, name)!r}.")
-        if self.shuffle_seed is not None and (not _is_int(self.shuffle_seed) or self.shuffle_seed < 0):
-            raise ConfigError(f"source.shuffle_seed: expected a whole number from 0 up, found {self.shuffle_seed!r}.")
         if self.callable:
             self._check_callable(self.callable)
         check_options(self.format, self.options)
@@ -91,7 +108,7 @@ class Source:
 
     def __str__(self) -> str:
         """Returns the path or callable, for messages."""
-        return self.path or self.callable or ""
+        return self.path or self.callable or self.kind
 
 
 def column_types(options: Mapping[str, Any]) -> dict[str, pa.DataType]:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Protocol, cast
@@ -19,6 +19,7 @@ from tfr_assets.sources.csv_text import CsvReader
 from tfr_assets.sources.files import FileBatches, RawFile, reading
 from tfr_assets.sources.inventory import Inventory
 from tfr_assets.sources.jsonl import JsonReader
+from tfr_assets.sources.kinds import CLASS, MARK, SPLIT, TABLE, Found, kind_named
 from tfr_assets.sources.landing import (
     Landed,
     SourceFile,
@@ -28,14 +29,16 @@ from tfr_assets.sources.landing import (
     temporary_folder,
     write_parts,
 )
-from tfr_assets.sources.paths import find_files
+from tfr_assets.sources.paths import find_files, first_folder
 from tfr_assets.sources.schema import TypesTooNarrowError, check_same, conform, empty_batch, plain_schema
 from tfr_assets.sources.shuffle import shuffle
 from tfr_assets.sources.source import Source, check_options
+from tfr_assets.sources.splits import ONLY_SPLIT, deal
 
 Progress = Callable[[int, int | None], None]
-_READING = "1"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
+_READING = "2"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
 _COPY = "copy"
+SKIPPED = "skipped.tsv"
 
 
 def take_inventory(source: Source, landing: Path, progress: Progress | None = None) -> Inventory:
@@ -57,6 +60,8 @@ def take_inventory(source: Source, landing: Path, progress: Progress | None = No
     """
     report = progress or (lambda done, total: None)
     landing = landing.absolute()
+    if source.kind != TABLE:
+        return _of_listing(source, landing, report)
     return _of_callable(source, landing, report) if source.callable else _of_files(source, landing, report)
 
 
@@ -65,30 +70,86 @@ def remove_old_landings(inventory: Inventory, landing: Path) -> None:
     remove_landings(landing.absolute(), inventory.landed)
 
 
-def _of_callable(source: Source, landing: Path, progress: Progress) -> Inventory:
-    assert source.callable
-    digest: RowsHash | None = None
+class _Hashed:
+    """Batches on their way; what was drawn is hashed."""
 
-    def hashed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        nonlocal digest
-        for batch in batches:
-            digest = digest or RowsHash(batch.schema)
-            digest.update(batch)
+    def __init__(self, batches: Iterator[pa.RecordBatch], without: str | None = None) -> None:
+        self._batches, self._without, self._hash = batches, without, cast(RowsHash, None)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            hashed = batch.drop_columns([self._without]) if self._without in batch.schema.names else batch
+            self._hash = self._hash or RowsHash(hashed.schema)
+            self._hash.update(hashed)
             yield batch
 
+    def hexdigest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def _of_callable(source: Source, landing: Path, progress: Progress) -> Inventory:
+    assert source.callable
     with temporary_folder(landing) as folder:
-        landed = _land(hashed(callable_batches(source.callable)), source, folder, progress)
-        assert digest is not None
-        fingerprint = _fingerprint(source, "rows", [digest.hexdigest()])
+        rows = _Hashed(callable_batches(source.callable))
+        landed = _land(iter(rows), source, folder, progress)
+        fingerprint = _fingerprint(source, "rows", [rows.hexdigest()])
         landed = finish(folder, landing, fingerprint, landed)
     return _inventory(source, (), landed, fingerprint)
 
 
-def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
-    if "://" not in str(source.path) and Path(str(source.path)).expanduser().absolute() in landing.parents:
+def _of_listing(source: Source, landing: Path, progress: Progress) -> Inventory:
+    """Takes the inventory of files that are no tables: their listing is landed, their bytes stay where they are."""
+    _refuse_own_output(source, landing)
+    kind = kind_named(source.kind)
+    skipped = landing / SKIPPED
+    with temporary_folder(landing) as folder:
+        (work := folder / "work").mkdir()
+        found = Found(folder / SKIPPED, progress)
+        rows = _Hashed(kind.list_rows(source, work, found), without=MARK)
+        landed = _land(iter(rows), source, folder, lambda done, total: None)
+        shutil.rmtree(work)
+        if found.skipped:
+            found.log.replace(skipped)
+        else:
+            skipped.unlink(missing_ok=True)
+        classes = json.dumps(found.classes, sort_keys=True)
+        fingerprint = _fingerprint(source, source.kind, [rows.hexdigest(), classes, *found.made_by])
+        landed = finish(folder, landing, fingerprint, landed)
+    return _of_landed_listing(source, landed, fingerprint, found)
+
+
+def _of_landed_listing(source: Source, landed: Landed, fingerprint: str, found: Found) -> Inventory:
+    taken = _inventory(source, (), landed, fingerprint)
+    if not taken.rows:
+        raise SourceError(f"{source}: no file of it can become a record; {found.skipped} were skipped.")
+    expansion = kind_named(source.kind).expansion(source, taken.schema, found.classes)
+    # a label is missing where its text is; whatever else is made of a file's bytes is always there
+    labelled = not any(count for name, count in taken.null_counts.items() if name.endswith(CLASS))
+    made = {name: 0 if labelled or "/class/" not in name else None for name in expansion.schema.names}
+    listed = {name: count for name, count in taken.null_counts.items() if name in made}
+    return replace(
+        taken,
+        schema=expansion.schema,
+        listing=taken.schema,
+        null_counts=made | listed,
+        file_count=found.files,
+        bytes=found.bytes,
+        classes=found.classes,
+        skipped=found.skipped,
+        first_skipped=tuple(found.first_skipped),
+    )
+
+
+def _refuse_own_output(source: Source, landing: Path) -> None:
+    path = str(source.path)
+    if source.path and "://" not in path and Path(path).expanduser().absolute() in landing.parents:
         raise ConfigError(
             f"source.path: {source.path} also holds what is made of it ({landing}). Name a folder of raw data alone."
         )
+
+
+def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
+    _refuse_own_output(source, landing)
     raw = find_files(source)
     format_ = raw[0].format
     check_options(format_, source.options)
@@ -100,7 +161,7 @@ def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
     ]
     fingerprint = _fingerprint(source, format_, hashes)
     inventory = None
-    if source.shuffle_seed is None and all(map(is_in_place, raw)):
+    if source.shuffle_seed is None and source.splits is None and all(map(is_in_place, raw)):
         inventory = _in_place(source, raw, files, fingerprint)
     if inventory is None:
         landed = find_landed(landing, fingerprint)
@@ -143,7 +204,8 @@ def _hash(raw: Sequence[RawFile], progress: Progress) -> list[SourceFile]:
 
 def _fingerprint(source: Source, kind: str, hashes: Sequence[str]) -> str:
     options = json.dumps({key: value for key, value in source.options.items() if value is not None}, sort_keys=True)
-    said = json.dumps([_READING, kind, options, source.shuffle_seed, *hashes])
+    splits = source.splits and asdict(source.splits)
+    said = json.dumps([_READING, kind, options, source.shuffle_seed, splits, *hashes])
     return hashlib.sha256(said.encode()).hexdigest()
 
 
@@ -163,11 +225,14 @@ def _in_place(
         if contents.unit_bytes > UNIT_BYTES:
             return None
     assert first is not None
+    rows = sum(file.rows for file in found)
     return Inventory(
         source=source,
         files=tuple(found),
         landed=(),
-        rows=sum(file.rows for file in found),
+        file_count=len(found),
+        rows=rows,
+        splits={ONLY_SPLIT: rows},
         bytes=sum(file.bytes for file in found),
         schema=first.schema,
         null_counts=_sum(counts),
@@ -177,11 +242,14 @@ def _in_place(
 
 def _inventory(source: Source, files: Sequence[SourceFile], landed: Landed, fingerprint: str) -> Inventory:
     contents = [describe(RawFile(part.path, "parquet")) for part in landed.parts]
+    rows = sum(part.rows for part in landed.parts)
     return Inventory(
         source=source,
         files=tuple(files),
         landed=landed.parts,
-        rows=sum(part.rows for part in landed.parts),
+        file_count=len(files),
+        rows=rows,
+        splits=landed.splits or {ONLY_SPLIT: rows},
         bytes=sum(file.bytes for file in files or landed.parts),
         schema=contents[0].schema,
         null_counts=_sum([part.null_counts for part in contents]),
@@ -219,14 +287,23 @@ def _land_files(
         with temporary_folder(landing) as folder:
             batches = reader.batches(raw, types) if reader else _columnar_batches(raw, folder)
             rows = [0] * len(raw)
+            named = _with_folder(batches, source, raw) if source.splits and source.splits.folder else batches
             try:
-                landed = _land(_counted(batches, rows), source, folder, progress)
+                landed = _land(_counted(named, rows), source, folder, progress)
             except TypesTooNarrowError:
                 assert reader and types is None
                 types = reader.infer(raw)
                 continue
             _check_unchanged(raw, files)  # before these rows get the name of what was hashed
             return finish(folder, landing, fingerprint, replace(landed, raw_rows=tuple(rows)))
+
+
+def _with_folder(batches: FileBatches, source: Source, raw: Sequence[RawFile]) -> FileBatches:
+    """Adds the column that tells each row's folder: the first one below the source's path."""
+    folders = [first_folder(str(source.path), file.path) for file in raw]
+    for index, batch in batches:
+        names = pa.array([folders[index]] * batch.num_rows, pa.string())
+        yield index, batch.append_column(SPLIT, names)
 
 
 def _counted(batches: FileBatches, rows: list[int]) -> Iterator[pa.RecordBatch]:
@@ -236,7 +313,7 @@ def _counted(batches: FileBatches, rows: list[int]) -> Iterator[pa.RecordBatch]:
 
 
 def _land(batches: Iterator[pa.RecordBatch], source: Source, folder: Path, progress: Progress) -> Landed:
-    """Writes rows, shuffled if the source asks for it, into a temporary folder."""
+    """Writes rows into a temporary folder, split by split and shuffled within these, if the source asks for it."""
     done = 0
 
     def wrote(rows: int) -> None:
@@ -244,14 +321,29 @@ def _land(batches: Iterator[pa.RecordBatch], source: Source, folder: Path, progr
         done += rows
         progress(done, None)
 
-    if source.shuffle_seed is not None:
-        spool = folder / "spool"
-        spool.mkdir()
-        try:
-            return Landed(write_parts(shuffle(batches, source.shuffle_seed, spool), folder, str(source), wrote), ())
-        finally:
-            shutil.rmtree(spool, ignore_errors=True)
-    return Landed(write_parts(batches, folder, str(source), wrote), ())
+    counts: dict[str, int] = {}
+    (spool := folder / "spool").mkdir()
+    try:
+        rows = _split(batches, source, spool, counts) if source.splits else _shuffled(batches, source, spool)
+        parts = write_parts(rows, folder, str(source), wrote)
+    finally:
+        shutil.rmtree(spool, ignore_errors=True)
+    return Landed(parts, (), counts or None)
+
+
+def _split(
+    batches: Iterator[pa.RecordBatch], source: Source, spool: Path, counts: dict[str, int]
+) -> Iterator[pa.RecordBatch]:
+    assert source.splits
+    for name, count, rows in deal(batches, source.splits, spool, str(source)):
+        counts[name] = count
+        if source.kind == TABLE and source.splits.folder:
+            rows = (batch.drop_columns([SPLIT]) for batch in rows)
+        yield from _shuffled(rows, source, spool)
+
+
+def _shuffled(batches: Iterator[pa.RecordBatch], source: Source, spool: Path) -> Iterator[pa.RecordBatch]:
+    return batches if source.shuffle_seed is None else shuffle(batches, source.shuffle_seed, spool)
 
 
 def _columnar_batches(raw: Sequence[RawFile], folder: Path) -> FileBatches:

@@ -1,5 +1,6 @@
 """A dataset as its YAML describes it, without Dagster."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,9 +8,8 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout, shard_keys
 from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions
-from tfr_assets.sources import Source
+from tfr_assets.sources import ONLY_SPLIT, Source
 
-SPLIT = "train"
 MAX_SHARDS = 99_999  # five digits in a shard's name
 
 
@@ -20,10 +20,11 @@ class Dataset:
     Attributes:
         name: The dataset's name; folder, files and assets carry it.
         source: Where the raw data is.
-        shards: Number of files, each one partition.
+        shards: Number of files of every split, or by split; each file is one partition.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
         root: Folder of all datasets; None: `data_root()`, asked when needed.
+        auto: Whether `shards` is planned from the inventory (see `writing.sizing`); here it is what was planned last.
 
     Raises:
         ConfigError: A setting cannot work.
@@ -31,14 +32,20 @@ class Dataset:
 
     name: str
     source: Source
-    shards: int = 16
+    shards: int | Mapping[str, int] = 16
     compression: str = "none"
     features: FeatureOptions = field(default_factory=FeatureOptions)
     root: Path | None = None
+    auto: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.shards <= MAX_SHARDS:
-            raise ConfigError(f"shards: {self.shards} is not between 1 and {MAX_SHARDS}")
+        if isinstance(self.shards, Mapping) and set(self.shards) != set(self.splits):
+            raise ConfigError(
+                f"shards: numbers are given for {', '.join(self.shards)}, but the splits are {', '.join(self.splits)}"
+            )
+        for split, count in self.shard_counts.items():
+            if not 1 <= count <= MAX_SHARDS:
+                raise ConfigError(f"shards: {count}, for split {split!r}, is not between 1 and {MAX_SHARDS}")
         if self.compression not in COMPRESSIONS:
             raise ConfigError(f"compression: {self.compression!r} is none of {', '.join(COMPRESSIONS)}")
 
@@ -48,6 +55,18 @@ class Dataset:
         return Layout.of(self.name, self.root)
 
     @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits, in order."""
+        return self.source.splits.names if self.source.splits else (ONLY_SPLIT,)
+
+    @property
+    def shard_counts(self) -> dict[str, int]:
+        """Number of files of each split, in order."""
+        if isinstance(self.shards, int):
+            return dict.fromkeys(self.splits, self.shards)
+        return {split: self.shards[split] for split in self.splits}
+
+    @property
     def shard_keys(self) -> list[str]:
         """Partition keys of the shards."""
-        return shard_keys(SPLIT, self.shards)
+        return [key for split, count in self.shard_counts.items() for key in shard_keys(split, count)]

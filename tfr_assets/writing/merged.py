@@ -11,8 +11,10 @@ from tfr_assets.records.merge import merge_files
 from tfr_assets.records.report import examine, is_intact
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, plan_shards
+from tfr_assets.writing.shard import remove_unplanned
 
 Progress = Callable[[int], None]
+Inputs = dict[str, tuple[Path, Manifest]]  # by partition key
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Merged:
         written: Whether it was written now; False where it was there and matched.
         copied_bytes: Bytes copied now.
         copy_seconds: Time the copying took, reading it back included.
-        seconds: Time it took in all, both verifications included.
+        seconds: Time it took in all, reading back included; the shards are verified before.
     """
 
     manifest: Manifest
@@ -36,40 +38,49 @@ class Merged:
     seconds: float
 
 
-def merge_shards(dataset: Dataset, progress: Progress | None = None) -> Merged:
-    """Merges a dataset's shards into one file.
+def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str, Merged]:
+    """Merges a dataset's shards into one file a split.
 
     Args:
         dataset: The dataset.
         progress: Called with the number of bytes just copied.
+
+    Returns:
+        What became of each split's file.
 
     Raises:
         StaleError: Shards are missing, or were made from other data or settings than the current ones.
         DamagedFile: Shards, or the merged file, are not what their manifests say.
         WriteError: The file system refused. In every case, what lay under the merged file's name is as it was.
     """
-    started = time.perf_counter()
     plan = plan_shards(dataset)
     inputs = _verified_inputs(plan)
-    split = plan.shards[0].split
-    path = dataset.layout.merged_path(split)
+    merged = {split: _merge(plan, split, inputs, progress) for split in dataset.splits}
+    remove_unplanned(dataset.name, {dataset.layout.merged_path(split) for split in dataset.splits})
+    return merged
+
+
+def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Progress | None) -> Merged:
+    started = time.perf_counter()
+    path = plan.dataset.layout.merged_path(split)
+    shards = [inputs[shard.key] for shard in plan.of_split(split)]
     made_from = {
-        "shards": {file.name: manifest.digest for file, manifest in inputs},
+        "shards": {file.name: manifest.digest for file, manifest in shards},
         "features": plan.features.fingerprint,
-        "compression": dataset.compression,
+        "compression": plan.dataset.compression,
     }
     old = Manifest.load(path)
     if old and old.made_from == made_from and is_intact(path, old):
         return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
     copying = time.perf_counter()
-    manifest = merge_files(inputs, path, plan.features, made_from, progress)
+    manifest = merge_files(shards, path, plan.features, made_from, progress)
     copied = time.perf_counter() - copying
     return Merged(manifest, path, True, manifest.bytes, copied, time.perf_counter() - started)
 
 
-def _verified_inputs(plan: ShardingPlan) -> list[tuple[Path, Manifest]]:
+def _verified_inputs(plan: ShardingPlan) -> Inputs:
     """Returns all shards and their manifests, or refuses by name."""
-    inputs: list[tuple[Path, Manifest]] = []
+    inputs: Inputs = {}
     missing, stale, damaged = [], [], []
     for shard in plan.shards:
         path = plan.dataset.layout.shard_path(shard)
@@ -81,7 +92,7 @@ def _verified_inputs(plan: ShardingPlan) -> list[tuple[Path, Manifest]]:
         elif not (report := examine(path, manifest)).ok:
             damaged += [f"{shard.key}: {fault}" for fault in report.faults[:3]]
         else:
-            inputs.append((path, manifest))
+            inputs[shard.key] = (path, manifest)
     if problems := missing + stale + damaged:
         kind = DamagedFile if damaged else StaleError
         raise kind(f"cannot merge dataset {plan.dataset.name!r}; materialize these shards again:\n{_lines(problems)}")

@@ -1,10 +1,11 @@
 """The sharding plan: which rows go into which file, and what decides over each file's bytes.
 
 inventory's schema, options → feature spec
-inventory's rows, shards    → shards, balanced to within one record
+inventory's splits, shards  → shards, balanced to within one record in each split
 """
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from tfr_assets.layout import Shard, assign_rows
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.schema import derive_spec
 from tfr_assets.sources import Inventory
-from tfr_assets.writing.dataset import SPLIT, Dataset
+from tfr_assets.writing.dataset import Dataset
 
 CODE_VERSION = "1"
 """Raise it when equal rows and settings come to give other bytes: every shard is then written anew."""
@@ -43,6 +44,10 @@ class ShardingPlan:
     def shard(self, key: str) -> Shard:
         """Returns the shard of a partition key."""
         return self._by_key[key]
+
+    def of_split(self, split: str) -> tuple[Shard, ...]:
+        """Returns the shards of a split, in order."""
+        return tuple(shard for shard in self.shards if shard.split == split)
 
     def made_from(self, shard: Shard) -> dict[str, Any]:
         """Returns all that decides over a shard's bytes, as its manifest records it."""
@@ -89,6 +94,23 @@ def plan_shards(dataset: Dataset) -> ShardingPlan:
     return ShardingPlan(
         dataset=dataset,
         inventory_fingerprint=inventory.fingerprint,
-        features=derive_spec(inventory.schema, inventory.null_counts, dataset.features),
-        shards=tuple(assign_rows(inventory.rows, dataset.shards, SPLIT)),
+        features=plan_features(dataset, inventory),
+        shards=tuple(_assigned(inventory.splits, dataset.shard_counts)),
     )
+
+
+def plan_features(dataset: Dataset, inventory: Inventory) -> FeatureSpec:
+    """Returns the features that an inventory's rows become.
+
+    Raises:
+        SchemaError: A column cannot become a feature.
+        ConfigError: The feature options do not fit the columns.
+    """
+    return derive_spec(inventory.schema, inventory.null_counts, dataset.features, inventory.classes)
+
+
+def _assigned(rows: Mapping[str, int], counts: Mapping[str, int]) -> Iterator[Shard]:
+    first = 0
+    for split, count in counts.items():
+        yield from assign_rows(rows[split], count, split, first)
+        first += rows[split]

@@ -17,6 +17,8 @@ from tfr_assets.records.report import is_intact
 from tfr_assets.records.writer import write_file
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.writing.plan import ShardingPlan, load_inventory
+from tfr_assets.writing.tfds import withdraw_tfds_files, write_tfds_files
+from tfr_assets.writing.tfds_features import image_facts
 
 Progress = Callable[[int], None]
 
@@ -65,9 +67,15 @@ def write_shard(plan: ShardingPlan, shard: Shard, progress: Progress | None = No
         raise StaleError(
             f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again"
         )
-    frames = _encode(plan, shard, inventory, progress)
+    frames = _withdrawing(path.parent, _encode(plan, shard, inventory, progress))
     manifest = write_file(path, frames, plan.dataset.compression, plan.features, made_from)
     return _done(manifest, path, True, started)
+
+
+def _withdrawing(folder: Path, frames: Iterator[Frames]) -> Iterator[Frames]:
+    """Yields all frames; then what describes the old shards goes, before one of them is replaced."""
+    yield from frames
+    withdraw_tfds_files(folder)
 
 
 def _done(manifest: Manifest, path: Path, written: bool, started: float) -> ShardWritten:
@@ -95,24 +103,43 @@ def still_there(written: ShardWritten) -> bool:
     return path.is_file() and path.stat().st_size == written.manifest.bytes and Manifest.load(path) == written.manifest
 
 
-def finish_shards(plan: ShardingPlan) -> None:
-    """Once all shards of a plan are there, saves the feature spec beside them and removes those of another number.
+def finish_shards(plan: ShardingPlan) -> str | None:
+    """Once all shards of a plan are there, saves what describes them beside them and removes those of another number.
 
     Args:
         plan: The plan. While a shard is missing, or still of other data or settings, nothing is done.
+
+    Returns:
+        Why TensorFlow Datasets cannot load the shards, if so.
     """
     layout = plan.dataset.layout
     paths = [layout.shard_path(shard) for shard in plan.shards]
     manifests = [Manifest.load(path) for path in paths]
-    if any(m is None or m.made_from != plan.made_from(s) for m, s in zip(manifests, plan.shards, strict=True)):
-        return
+    found = [m for m, s in zip(manifests, plan.shards, strict=True) if m and m.made_from == plan.made_from(s)]
+    if len(found) < len(manifests):
+        return None
     spec = json.dumps(plan.features.to_json(), indent=1) + "\n"
     write_atomically(feature_spec_path(layout.shards), spec.encode())
-    current = {path.name for path in paths}
-    # only what a manifest vouches for is ours to remove; it goes last, so that a crash leaves nothing forgotten
-    for manifest in manifest_path(paths[0]).parent.glob(f"{layout.name}-{plan.shards[0].split}.tfrecord-*-of-*.json"):
-        old = layout.shards / manifest.name.removesuffix(".json")
-        if old.name not in current:
+    remove_unplanned(layout.name, set(paths))
+    by_split = {
+        split: [manifest for manifest, shard in zip(found, plan.shards, strict=True) if shard.split == split]
+        for split in plan.dataset.splits
+    }
+    images = image_facts(load_inventory(plan.dataset))
+    return write_tfds_files(layout.shards, layout.name, plan.features, by_split, images=images)
+
+
+def remove_unplanned(name: str, current: set[Path]) -> None:
+    """Removes a dataset's TFRecord files, in the folder of `current`, that are not among these.
+
+    Args:
+        name: The dataset's.
+        current: Files of one folder, at least one.
+    """
+    folder = next(iter(current)).parent
+    for manifest in manifest_path(folder / name).parent.glob(f"{name}-*.tfrecord*.json"):
+        old = folder / manifest.name.removesuffix(".json")
+        if old not in current and Manifest.load(old):  # only what a manifest vouches for is ours to remove
             old.unlink(missing_ok=True)
             index_path(old).unlink(missing_ok=True)
-            manifest.unlink()
+            manifest.unlink()  # goes last, so that a crash leaves nothing forgotten

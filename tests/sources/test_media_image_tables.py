@@ -1,0 +1,94 @@
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.sources.media_files import encoded, expand, image, list_kind
+from tfr_assets.errors import SourceError
+from tfr_assets.sources.source import Source
+from tfr_assets.sources.splits import Splits
+
+PICTURES = [encoded(image(seed=n), "PNG" if n % 2 else "JPEG") for n in range(6)]
+LABELS = ["b", "a", "b", "c", "a", "b"]
+
+
+def source(path: Path, splits: Splits | None = None, **options: Any) -> Source:
+    return Source(path=str(path), kind="images", options={"column": "picture"} | options, splits=splits)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "tables"
+    for name, rows in (("train/part-10.parquet", slice(3, 6)), ("train/part-2.parquet", slice(0, 3))):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        table = pa.table({"picture": pa.array(PICTURES[rows], pa.binary()), "kind": LABELS[rows], "n": range(3)})
+        pq.write_table(table, folder / name, row_group_size=2)
+    return folder
+
+
+def test_images_in_a_column(folder: Path, tmp_path: Path) -> None:
+    of = source(folder)
+    listing, found = list_kind(of, tmp_path)
+    table = expand(of, listing, found.classes)
+    assert table["image/encoded"].to_pylist() == PICTURES
+    names = [f"train/part-{part}.parquet#{row}" for part in (2, 10) for row in range(3)]
+    assert table["image/filename"].to_pylist() == names == listing[".key"].to_pylist()
+    assert table["image/format"].to_pylist() == ["jpeg", "png"] * 3
+    assert listing[".bytes"].to_pylist() == list(map(len, PICTURES))
+    assert (found.files, found.bytes, found.classes) == (6, sum(map(len, PICTURES)), {})
+
+
+def test_labels_in_another_column(folder: Path, tmp_path: Path) -> None:
+    of = source(folder, labels={"column": "kind"}, format="raw", size=[3, 4], splits=Splits(folder=("train",)))
+    listing, found = list_kind(of, tmp_path)
+    assert found.classes == {"image/class/label": ("a", "b", "c")}
+    table = expand(of, listing, found.classes)
+    assert table["image/class/text"].to_pylist() == LABELS
+    assert table["image/class/label"].to_pylist() == [1, 0, 1, 2, 0, 1]
+    assert table["image/pixels"].combine_chunks().to_numpy_ndarray().shape == (6, 3, 4, 3)
+    assert set(listing[".split"].to_pylist()) == {"train"}
+    numbers = source(folder, labels={"column": "n"})
+    assert list_kind(numbers, tmp_path)[1].classes == {"image/class/label": ("0", "1", "2")}
+
+
+def test_images_as_hugging_face_writes_them(tmp_path: Path) -> None:
+    structs = pa.array([{"bytes": data, "path": "x.png"} for data in PICTURES])
+    pq.write_table(pa.table({"picture": structs}), tmp_path / "x.parquet")
+    of = source(tmp_path / "x.parquet")
+    listing, found = list_kind(of, tmp_path / "work")
+    assert expand(of, listing, found.classes)["image/encoded"].to_pylist() == PICTURES
+
+
+@pytest.mark.parametrize(
+    ("pictures", "labels", "told"),
+    [
+        ([PICTURES[0], None], ["a", "b"], r"x\.parquet: row 1: is empty \(0 bytes\)\. Mend or remove it"),
+        ([PICTURES[0], b"text"], ["a", "b"], r"x\.parquet: row 1: is not a JPEG"),
+        ([PICTURES[0], PICTURES[1]], ["a", None], r"x\.parquet: row 1: holds no label in column 'kind'"),
+        ([PICTURES[0], PICTURES[1]], ["a", "z"], r"x\.parquet: row 1: its class 'z' is not one of `classes`"),
+    ],
+)
+def test_a_bad_row_is_named_or_skipped(tmp_path: Path, pictures: list, labels: list, told: str) -> None:
+    pq.write_table(pa.table({"picture": pa.array(pictures, pa.binary()), "kind": labels}), tmp_path / "x.parquet")
+    options = {"labels": {"column": "kind"}, "classes": ["a", "b"]}
+    with pytest.raises(SourceError, match=told):
+        list_kind(source(tmp_path / "x.parquet", **options), tmp_path / "work")
+    listing, found = list_kind(source(tmp_path / "x.parquet", on_error="skip", **options), tmp_path / "work")
+    assert listing[".file"].to_pylist() == ["x.parquet#0"]
+    assert [file for file, _ in found.first_skipped] == ["x.parquet#1"]
+
+
+def test_tables_that_cannot_be_meant(folder: Path, tmp_path: Path) -> None:
+    for options, told in (
+        ({"column": "image"}, r"part-2\.parquet: has no column 'image'\. It has: picture, kind, n\."),
+        ({"column": "kind"}, r"part-2\.parquet: column 'kind' of type string holds no images: these are binary\."),
+        ({"labels": {"column": "label"}}, r"part-2\.parquet: has no column 'label'"),
+        ({"splits": Splits(folder=("test",))}, r"train/part-2\.parquet: lies in none of the folders that are splits"),
+    ):
+        with pytest.raises(SourceError, match=told):
+            list_kind(source(folder, **options), tmp_path)
+    (tmp_path / "x.csv").write_text("picture\nx\n")
+    with pytest.raises(SourceError, match=r"x\.csv: `column` is for images in Parquet or Arrow files"):
+        list_kind(source(tmp_path / "x.csv"), tmp_path / "work")

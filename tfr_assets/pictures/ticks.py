@@ -1,0 +1,22 @@
+"""Ticks of an axis: round numbers, with as many digits as tell them apart."""
+
+import math
+
+
+def ticks(low: float, high: float, most: int) -> dict[float, str]:
+    """Returns where an axis has ticks, and what stands there.
+
+    Args:
+        low: Where the axis begins.
+        high: Where it ends: more than `low`.
+        most: About how many ticks there is room for.
+    """
+    rough = (high - low) / most
+    exponent = math.floor(math.log10(rough))
+    step = next(digit * 10.0**exponent for digit in (1, 2, 5, 10) if digit * 10.0**exponent >= rough)
+    numbers = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    if decimals > 4 or max(abs(low), abs(high)) >= 1e9:
+        digits = max(1, math.ceil(math.log10(max(abs(low), abs(high)) / step)) + 1)
+        return {number * step: f"{number * step:.{digits}g}" for number in numbers}
+    return {number * step: f"{number * step:,.{decimals}f}" for number in numbers}

@@ -1,0 +1,1 @@
+"""Kinds of raw data whose rows are files: images, audio, text documents."""

@@ -1,0 +1,137 @@
+"""Images in a column of Parquet or Arrow files: a row of a table is a row of the listing, and holds its image's bytes.
+
+They are landed with the listing: rows in any order cannot be read from tables of images without reading all of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tfr_assets.errors import SourceError
+from tfr_assets.sources.columnar import describe, is_in_place, read_file
+from tfr_assets.sources.files import RawFile
+from tfr_assets.sources.kinds import BYTES, CLASS, FILE, KEY, SPLIT, TABLE, BadFileError, Found
+from tfr_assets.sources.media.labelling import check_class
+from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
+from tfr_assets.sources.media.listing import REMEDY, Medium, batch_of
+from tfr_assets.sources.media.tree import root_of
+from tfr_assets.sources.paths import find_files
+
+if TYPE_CHECKING:
+    from tfr_assets.sources.source import Source
+
+CONTENT = ".content"
+_BYTES_FIELD = "bytes"
+_ROWS = 1024  # of a batch; fewer, where they are large
+_COLUMNS = (
+    *((FILE, pa.string()), (KEY, pa.string()), (SPLIT, pa.string()), (CLASS, pa.string())),
+    *((BYTES, pa.int64()), (CONTENT, pa.large_binary())),
+)
+
+
+def list_tables(
+    source: "Source", column: str, labels: LabelOptions, skip: bool, medium: Medium, found: Found
+) -> Iterator[pa.RecordBatch]:
+    """Yields one row a table's row, in order of the files' names and rows.
+
+    Columns: .file (`PATH#ROW`), .key (the same), .split .class .bytes .content, and the medium's facts.
+
+    Args:
+        source: What to list: Parquet or Arrow files.
+        column: Holds the images' bytes, or structs with a field `bytes`, as Hugging Face writes them.
+        labels: `none` or `column`.
+        skip: Whether bad rows are left out rather than an error.
+        medium: What to look for in images.
+        found: Filled meanwhile; an image counts as a file.
+
+    Raises:
+        SourceError: There are no such files or columns, or an image is bad and `skip` is False.
+    """
+    assert source.path
+    schema = pa.schema([*(pa.field(*each) for each in _COLUMNS), *medium.facts])
+    yield batch_of([], schema)
+    root = root_of(source.path, source.storage_options)
+    tables = [(file, _groups_of(file, column, labels)) for file in _files(source)]
+    total, done = sum(sum(groups) for _, groups in tables), 0
+    wanted = [column, labels.label] if labels.by == "column" else [column]
+    classes: set[str] = set()
+    for file, groups in tables:
+        name = file.path.removeprefix(root).lstrip("/")
+        split = _split_of(name, source)
+        first = 0
+        for batch in read_file(file, groups, 0, sum(groups), wanted, _ROWS):
+            rows = []
+            for row, (content, label) in enumerate(_images(batch, column, labels), first):
+                try:
+                    facts = _look(content, label, labels, medium)
+                except BadFileError as error:
+                    if not skip:
+                        raise SourceError(f"{file.path}: row {row}: {error}. {REMEDY}") from error
+                    found.skip(f"{name}#{row}", str(error))
+                    continue
+                rows.append((f"{name}#{row}", f"{name}#{row}", split, label, len(content), content, *facts))
+                classes.update([label] if label is not None else [])
+                found.bytes += len(content)
+            first += batch.num_rows
+            done += batch.num_rows
+            found.files += len(rows)
+            found.progress(done, total)
+            yield batch_of(rows, schema)
+    if classes:
+        found.classes[label_key(medium.prefix)] = class_names(classes, labels)
+
+
+def _files(source: "Source") -> list[RawFile]:
+    files = find_files(replace(source, kind=TABLE, options={}))
+    if other := [file.path for file in files if not is_in_place(file)]:
+        raise SourceError(f"{other[0]}: `column` is for images in Parquet or Arrow files, which this is not.")
+    return files
+
+
+def _groups_of(file: RawFile, column: str, labels: LabelOptions) -> tuple[int, ...]:
+    """Returns the rows of each row group, of a table that has the columns."""
+    contents = describe(file)
+    schema = contents.schema
+    for name in (column, labels.label):
+        if name and name not in schema.names:
+            raise SourceError(f"{file.path}: has no column {name!r}. It has: {', '.join(schema.names)}.")
+    type_ = schema.field(column).type
+    if pa.types.is_struct(type_) and type_.get_field_index(_BYTES_FIELD) >= 0:
+        type_ = type_.field(_BYTES_FIELD).type
+    if not (pa.types.is_binary(type_) or pa.types.is_large_binary(type_)):
+        raise SourceError(f"{file.path}: column {column!r} of type {type_} holds no images: these are binary.")
+    return contents.groups
+
+
+def _split_of(name: str, source: "Source") -> str | None:
+    if not source.splits or not source.splits.folder:
+        return None
+    folder = name.partition("/")[0]
+    if folder not in source.splits.folder:
+        splits = ", ".join(source.splits.folder)
+        raise SourceError(f"{source.path}/{name}: lies in none of the folders that are splits ({splits}).")
+    return folder
+
+
+def _images(batch: pa.RecordBatch, column: str, labels: LabelOptions) -> Iterator[tuple[bytes, str | None]]:
+    """Yields every row's image and label."""
+    images = batch.column(column)
+    if pa.types.is_struct(images.type):
+        images = images.flatten()[images.type.get_field_index(_BYTES_FIELD)]
+    texts = [None] * batch.num_rows
+    if labels.by == "column":
+        try:
+            texts = batch.column(labels.label).cast(pa.string()).to_pylist()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SourceError(f"column {labels.label!r} cannot name classes: {error}.") from error
+    return zip((image.as_py() or b"" for image in images), texts, strict=True)
+
+
+def _look(content: bytes, label: str | None, labels: LabelOptions, medium: Medium) -> tuple[Any, ...]:
+    if labels.by == "column":
+        if not label:
+            raise BadFileError(f"holds no label in column {labels.label!r}")
+        check_class(label, labels.classes)
+    return medium.look(content)

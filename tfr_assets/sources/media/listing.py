@@ -1,0 +1,199 @@
+"""A folder of files → a listing, in natural order and bounded memory."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tfr_assets.errors import SourceError
+from tfr_assets.sources.kinds import BadFileError, Found
+from tfr_assets.sources.media.file_rows import (
+    CLASS_AT,
+    COLUMNS,
+    SIZE_AT,
+    Medium,
+    Row,
+    Task,
+    batch_of,
+    look_at_all,
+    with_earlier,
+)
+from tfr_assets.sources.media.labelling import Labeller, labeller_of, stem
+from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
+from tfr_assets.sources.media.names_sorted import SortedNames
+from tfr_assets.sources.media.tree import Tree, tree_of
+
+if TYPE_CHECKING:
+    from tfr_assets.sources.source import Source
+
+REMEDY = "Mend or remove it, or say `on_error: skip` to leave out whatever is bad."
+_MOST_ENDINGS = 10  # that a message about other files tells
+
+
+def list_files(
+    source: "Source",
+    medium: Medium,
+    labels: LabelOptions,
+    skip: bool,
+    work: Path,
+    found: Found,
+    previous: Iterator[pa.RecordBatch] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yields one row a file, in natural order of their paths below the source's folder.
+
+    Columns: .file .key (base name without ending) .split .class .bytes .crc32c .sha256 .mark, and the medium's facts.
+    `found.classes` gets the classes' names under `PREFIX/class/label` if rows have labels.
+
+    Args:
+        source: What to list: a folder, a glob, a file, or an fsspec URL of these.
+        medium: Which files, and what to look for in them.
+        labels: Where classes come from.
+        skip: Whether bad files are left out (`on_error: skip`) rather than an error.
+        work: An existing folder for temporary files.
+        found: Filled meanwhile.
+        previous: Rows of an earlier listing of the same source and options, as this function yielded them: rows of
+            files that did not change since then are taken over without reading the files.
+
+    Raises:
+        SourceError: There are no such files, or a file is bad and `skip` is False.
+    """
+    assert source.path
+    tree = tree_of(source.path, source.storage_options)
+    listing = _Listing(source.path, tree, medium, source.splits.folder if source.splits else (), skip, found)
+    schema = pa.schema([*(pa.field(*column) for column in COLUMNS), *medium.facts])
+    yield batch_of([], schema)
+    files, folders = listing.files_and_folders(work)
+    labeller = listing.labeller(labels, files, folders, source.storage_options)
+    classes: set[str] = set()
+    listed = 0
+    for rows in listing.rows(files, labeller, previous):
+        classes.update(row[CLASS_AT] for row in rows if row[CLASS_AT] is not None)
+        listed += len(rows)
+        yield batch_of(rows, schema)
+    if not listed:
+        file, reason = found.first_skipped[0]
+        raise SourceError(f"{source.path}: no {medium.noun} of it can be used. The first, {file}: {reason}.")
+    if classes:
+        found.classes[label_key(medium.prefix)] = class_names(classes, labels)
+
+
+@dataclass(frozen=True)
+class _Listing:
+    path: str  # as the user named it
+    tree: Tree
+    medium: Medium
+    splits: tuple[str, ...]  # folders
+    skip: bool
+    found: Found
+
+    def bad(self, file: str, reason: str) -> None:
+        """Leaves a file out, or ends the listing with an error."""
+        if not self.skip:
+            raise SourceError(f"{self.tree.root}/{file}: {reason}. {REMEDY}")
+        self.found.skip(file, reason)
+
+    def files_and_folders(self, work: Path) -> tuple[SortedNames, set[str]]:
+        """Returns all files with the medium's endings, and the folders that may be classes'.
+
+        Raises:
+            SourceError: There are none.
+        """
+        folders: set[str] = set()
+        others: Counter[str] = Counter()
+        depth = 2 if self.splits else 1
+
+        def fitting() -> Iterator[tuple[str, str]]:
+            for path, mark in self.tree.entries(self.bad):
+                if not path.isprintable() and (shown := _shown(path)) != path:
+                    self.bad(shown, "its name is not UTF-8 text")
+                elif path.endswith("/"):
+                    if path.count("/") == depth:
+                        folders.add(path)
+                elif path[path.rfind(".") :].lower() in self.medium.endings:
+                    yield path, mark
+                elif (ending := PurePosixPath(path).suffix.lower()) in others or len(others) < _MOST_ENDINGS:
+                    others[ending] += 1
+
+        files = SortedNames(fitting(), work)
+        if not files.count:
+            looked = f"no {self.medium.noun} is there: looked for {', '.join(self.medium.endings)}"
+            raise SourceError(f"{self.path}: {looked}; found {_told(others)}.")
+        return files, folders
+
+    def labeller(
+        self, labels: LabelOptions, files: SortedNames, folders: set[str], storage_options: Mapping[str, Any]
+    ) -> Labeller:
+        """Returns what tells files' classes, after a look at all names: what they tell against is told at once."""
+
+        def placed(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+            for path in paths:
+                with suppress(BadFileError):  # told below
+                    yield path, self._place(path)[1]
+
+        every = placed(file for file, _ in files)
+        labeller = labeller_of(labels, self.tree.root, every, placed(folders), storage_options)
+        for what, reason in labeller.missing():
+            if not self.skip:
+                raise SourceError(f"{what}: {reason}.")
+            self.found.skip(what, reason)
+        splits = set(self.splits)
+        for file, _ in files:
+            try:
+                splits.discard(str(self._head(file, labeller)[2]))
+            except BadFileError as error:
+                if not self.skip:
+                    self.bad(file, str(error))
+        if splits:
+            raise SourceError(f"{self.tree.root}/{min(splits)}: holds no {self.medium.noun}, but `splits` names it.")
+        return labeller
+
+    def _place(self, path: str) -> tuple[str | None, str]:
+        """Returns the split of a file or folder, and its path below the split's folder."""
+        if not self.splits:
+            return None, path
+        split, _, below = path.partition("/")
+        if split not in self.splits or not below:
+            raise BadFileError(f"lies in none of the folders that are splits ({', '.join(self.splits)})")
+        return split, below
+
+    def _head(self, file: str, labeller: Labeller) -> Row:
+        split, below = self._place(file)
+        return file, stem(file), split, labeller.of(file, below)
+
+    def rows(
+        self, files: SortedNames, labeller: Labeller, previous: Iterator[pa.RecordBatch] | None
+    ) -> Iterator[list[Row]]:
+        """Yields rows, those of some files at a time, in order."""
+        done = 0
+        for rows, bad in look_at_all(self.tree, self.medium, self._tasks(files, labeller, previous)):
+            for file, reason in bad:
+                self.bad(file, reason)
+            done += len(rows) + len(bad)
+            self.found.files += len(rows)
+            self.found.bytes += sum(row[SIZE_AT] for row in rows)
+            self.found.progress(done, files.count)
+            yield rows
+
+    def _tasks(
+        self, files: SortedNames, labeller: Labeller, previous: Iterator[pa.RecordBatch] | None
+    ) -> Iterator[Task]:
+        for file, mark, earlier in with_earlier(files, previous):
+            try:
+                yield Task(self._head(file, labeller), mark, earlier)
+            except BadFileError as error:
+                self.bad(file, str(error))
+
+
+def _shown(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def _told(endings: Counter[str]) -> str:
+    """Returns which endings there are, for a message."""
+    if not endings:
+        return "no file at all"
+    return ", ".join(f"{count} ending in {ending or 'nothing'}" for ending, count in endings.most_common())

@@ -1,0 +1,115 @@
+"""How many shards a split should have: files of 100 to 200 MB, and enough of them for parallel readers.
+
+bytes of a sample's records ÷ its rows × rows of the split → bytes of the split
+large data     a file for each 150 MB
+less           ten files, so that readers can share them
+little         as many files as have 10 MB each, at least one: opening small files costs more than it gains
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tfr_assets.layout import Layout
+from tfr_assets.records.files import write_atomically
+from tfr_assets.sources import Inventory, read_rows
+from tfr_assets.writing.dataset import MAX_SHARDS, Dataset
+from tfr_assets.writing.plan import plan_features
+
+IDEAL, SMALLEST = 150_000_000, 10_000_000  # bytes a file
+ENOUGH_FILES = 10
+_SAMPLES, _SAMPLE_ROWS = 8, 64
+
+
+@dataclass(frozen=True)
+class SplitSize:
+    """What a split is expected to become.
+
+    Attributes:
+        split: Its name.
+        rows: Number of records.
+        bytes: Size of all its files together, before compression; estimated from a sample of its records.
+        shards: Number of files.
+    """
+
+    split: str
+    rows: int
+    bytes: int
+    shards: int
+
+
+def shard_count(size: int) -> int:
+    """Returns how many files `size` bytes should be cut into."""
+    by_size = -(-size // IDEAL)
+    for_readers = min(ENOUGH_FILES, size // SMALLEST)
+    return min(max(by_size, for_readers, 1), MAX_SHARDS)
+
+
+def plan_sizes(dataset: Dataset, inventory: Inventory, replan: bool = True) -> list[SplitSize]:
+    """Estimates what every split will become, and saves the numbers of shards where they are planned.
+
+    Args:
+        dataset: The dataset.
+        inventory: Its inventory.
+        replan: Whether numbers that were planned before may change.
+
+    Raises:
+        SchemaError, ConfigError, SourceError, WriteError: As planning and writing shards would.
+    """
+    sizes = split_sizes(dataset, inventory)
+    planned = load_planned(dataset.layout, dataset.splits)
+    if dataset.auto and (replan or planned is None):
+        save_planned(dataset.layout, sizes)
+    elif dataset.auto and planned is not None:
+        sizes = [replace(size, shards=planned[size.split]) for size in sizes]
+    return sizes
+
+
+def split_sizes(dataset: Dataset, inventory: Inventory) -> list[SplitSize]:
+    """Estimates what every split will become, by encoding a few of its records.
+
+    Args:
+        dataset: The dataset; with `auto`, its numbers of shards are not asked for but planned.
+        inventory: Its inventory.
+
+    Raises:
+        SchemaError, ConfigError, SourceError: As planning and writing shards would.
+    """
+    first, sizes = 0, []
+    for split, rows in inventory.splits.items():
+        estimated = _estimate(dataset, inventory, first, rows)
+        shards = shard_count(estimated) if dataset.auto else dataset.shard_counts[split]
+        sizes.append(SplitSize(split, rows, estimated, shards))
+        first += rows
+    return sizes
+
+
+def _estimate(dataset: Dataset, inventory: Inventory, first: int, rows: int) -> int:
+    from tfr_assets.records.example import ExampleEncoder
+
+    features = plan_features(dataset, inventory)
+    encoder = ExampleEncoder(features, dataset.features.cast)
+    taken = size = 0
+    for start in sorted({first + rows * sample // _SAMPLES for sample in range(_SAMPLES)} if rows else ()):
+        stop = min(start + _SAMPLE_ROWS, first + rows)
+        for batch in read_rows(inventory, start, stop):
+            for frames in encoder.encode(batch, start):
+                taken, size = taken + len(frames.sizes), size + len(frames.data)
+    return size * rows // taken if taken else 0
+
+
+def save_planned(layout: Layout, sizes: list[SplitSize]) -> None:
+    """Saves the numbers of shards, for whoever loads the dataset's definition next."""
+    document = {size.split: size.shards for size in sizes}
+    write_atomically(layout.planned, (json.dumps(document) + "\n").encode())
+
+
+def load_planned(layout: Layout, splits: tuple[str, ...]) -> Mapping[str, int] | None:
+    """Returns the planned numbers of shards; None if there are none for these splits."""
+    try:
+        planned: Any = json.loads(layout.planned.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    fits = isinstance(planned, dict) and set(planned) == set(splits)
+    return planned if fits and all(isinstance(count, int) and count > 0 for count in planned.values()) else None
