@@ -59,7 +59,8 @@ def _viewed(data_type: pa.DataType) -> Callable[[Sequence[Any]], pa.Array]:
 
 def _half(bits: int) -> float:
     """Any of the float16 numbers; hypothesis' own draw of them discards too many."""
-    return float(np.uint16(bits).view(np.float16))
+    is_nan = bits & 0x7C00 == 0x7C00 and bits & 0x3FF  # Python makes a signaling one quiet, Arrow does not
+    return float(np.uint16(bits | 0x200 if is_nan else bits).view(np.float16))
 
 
 def _float16(values: Sequence[float | None]) -> pa.Array:
@@ -246,7 +247,7 @@ LISTS = _lists()
 
 
 def nested(outer: Sort, depth: int) -> Sort:
-    """A list sort whose lists have varying lengths at `depth` levels: several features, as TFDS has it."""
+    """A sort of lists of varying lengths at `depth` levels: several features, as TensorFlow Datasets has them."""
 
     def entries(value: list) -> Row:
         lengths: list[list[int]] = [[] for _ in range(depth - 1)]

@@ -1,5 +1,7 @@
 """Values that a tf.Example cannot hold: each refusal names column and row, and what to do."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -113,3 +115,26 @@ def test_a_batch_without_the_column() -> None:
     ):
         with pytest.raises(SchemaError, match=r"column '(a|s/x)' is missing"):
             list(ExampleEncoder(spec).encode(batch))
+
+
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1])
+def test_protobuf_itself_holds_no_integer_beyond_int64(value: int, tf: Any) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        tf.train.Int64List(value=[value])
+
+
+@pytest.mark.parametrize(
+    ("values", "row"), [([0, 1, 2], 2), ([1, None, -1, 5], 2), ([0, 200], 1), ([-(2**63)], 0)], ids=str
+)
+def test_an_integer_that_stands_for_no_class(values: list[int], row: int) -> None:
+    batch = pa.record_batch({"label": pa.array(values, pa.int64())})
+    message = refusal(batch, 40, names={"label": ("cat", "dog")})
+    assert f"column 'label' is {values[row]} in row {40 + row}, but its 2 classes (cat, dog)" in message
+    assert "features.names" in message
+
+
+def test_integers_that_stand_for_classes_are_encoded_as_any() -> None:
+    for values in ([0, 1, None], [None, None], []):
+        for data_type in (pa.int64(), pa.uint8(), pa.dictionary(pa.int8(), pa.int32())):
+            batch = pa.record_batch({"label": pa.array(values, data_type)})
+            assert encode(batch, names={"label": ("cat", "dog")}) == encode(batch)

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -78,3 +79,23 @@ def test_only_the_first_records_are_decoded(tmp_path: Path) -> None:
     write_file(tmp_path / "file", [as_frames([b""] * 5000)])
     found = inspect_file(tmp_path / "file", first=2)
     assert (found.records, found.sampled, len(found.first)) == (5000, 1000, 2)
+
+
+def test_a_file_of_sequence_examples_is_described(tf: Any, tmp_path: Path) -> None:
+    def ints(*values: int) -> Any:
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    records = [
+        tf.train.SequenceExample(
+            context=tf.train.Features(feature={"n": ints(1)}),
+            feature_lists=tf.train.FeatureLists(feature_list={"x": tf.train.FeatureList(feature=steps)}),
+        ).SerializeToString()
+        for steps in ([ints(1), ints(2, 3), ints()], [])
+    ]
+    write_file(tmp_path / "file", [as_frames(records)])
+    found = inspect_file(tmp_path / "file")
+    assert found.first == [
+        {"n": ("int64", [1]), "x": ("steps of int64", [[1], [2, 3], []])},
+        {"n": ("int64", [1]), "x": ("steps", [])},
+    ]
+    assert (found.not_examples, found.features["x"].smallest, found.features["x"].largest) == (0, 0, 3)

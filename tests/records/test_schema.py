@@ -1,6 +1,8 @@
 """From a schema and a dataset's options to the feature spec, and every reason to refuse."""
 
 import json
+import re
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -44,6 +46,193 @@ def test_a_type_that_no_feature_can_hold_is_refused_by_column_and_type(data_type
     assert "'outer/odd'" in inside and str(data_type) in inside
 
 
+Parts = dict[str, tuple[str, tuple[int | None, ...], str | None]]
+
+
+def parts(schema: dict[str, pa.DataType], **options: object) -> Parts:
+    return {f.name: (f.kind.value, f.shape, f.part) for f in spec_of(schema, **options).features}
+
+
+@pytest.mark.parametrize(
+    ("data_type", "levels", "shape"),
+    [
+        (pa.list_(pa.list_(pa.int32())), 1, (None,)),
+        (pa.list_(pa.list_(pa.int32()), 3), 1, (None,)),
+        (pa.list_view(pa.large_list(pa.int8())), 1, (None,)),
+        (pa.list_(pa.list_(pa.list_(pa.int8()), 2)), 2, (None,)),
+        (pa.list_(pa.list_(pa.list_(pa.list_(pa.int8(), 4), 2))), 1, (None, 2, 4)),
+    ],
+    ids=str,
+)
+def test_lists_of_varying_lists_become_flat_values_and_row_lengths(
+    data_type: pa.DataType, levels: int, shape: tuple[int | None, ...]
+) -> None:
+    lengths = {f"y/ragged_row_lengths_{n}": ("int64", (None,), f"ragged_row_lengths_{n}") for n in range(levels)}
+    found = parts({"x": data_type}, rename={"x": "y"})
+    assert found == {"y/ragged_flat_values": ("int64", shape, "ragged_flat_values"), **lengths}
+    assert {f.base_name for f in spec_of({"x": data_type}).features} == {"x"}
+    floats = spec_of({"x": data_type}, cast={"x": "float32"}).features
+    assert [f.kind for f in floats] == [Kind.FLOAT32] + [Kind.INT64] * levels
+
+
+def test_a_struct_of_data_and_shape_is_a_tensor() -> None:
+    def tensor(shape: pa.DataType) -> pa.DataType:
+        return pa.struct([("data", pa.list_(pa.float32())), ("shape", shape)])
+
+    for shape in (pa.list_(pa.int32()), pa.large_list(pa.uint8())):
+        varying = {"x": tensor(shape)}
+        assert parts(varying) == parts(varying, tensor={"x": "packed"}) == {
+            "x": ("float32", (None,), None), "x/shape": ("int64", (None,), "shape")
+        }  # fmt: skip
+        assert parts(varying, tensor={"x": "serialized"}) == {"x": ("bytes", (), "serialized")}
+    ranked = {"s": pa.struct([("x", tensor(pa.list_(pa.int64(), 2)))])}
+    assert parts(ranked)["s/x/shape"] == ("int64", (2,), "shape")
+    assert parts(ranked, tensor={"s/x": "serialized"}) == {"s/x": ("bytes", (None, None), "serialized")}
+    others = [
+        pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.int64())]),
+        pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.float32()))]),
+        pa.struct([("data", pa.int8()), ("shape", pa.list_(pa.int64()))]),
+        pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int64())), ("more", pa.int8())]),
+    ]
+    for other in others:
+        assert {"x/data", "x/shape"} <= set(parts({"x": other}))
+
+
+def test_a_list_of_structs_becomes_a_list_a_field() -> None:
+    inner = pa.struct([("a", pa.int8()), ("b", pa.list_(pa.string())), ("c", pa.list_(pa.float32(), 2))])
+    assert parts({"x": pa.list_(inner)}) == {
+        "x/a": ("int64", (None,), None),
+        "x/b/ragged_flat_values": ("bytes", (None,), "ragged_flat_values"),
+        "x/b/ragged_row_lengths_0": ("int64", (None,), "ragged_row_lengths_0"),
+        "x/c": ("float32", (None, 2), None),
+    }
+    assert parts({"x": pa.list_(inner, 3)}, drop=("x/b",)) == {
+        "x/a": ("int64", (3,), None), "x/c": ("float32", (3, 2), None)
+    }  # fmt: skip
+    assert parts({"x": pa.list_(inner), "n": pa.int8()}, drop=("x",)) == {"n": ("int64", (), None)}
+
+
+def test_any_list_or_array_can_be_serialized() -> None:
+    types: dict[str, tuple[pa.DataType, tuple[int | None, ...]]] = {
+        "list": (pa.list_(pa.float64()), (None,)),
+        "nested": (pa.list_(pa.list_(pa.uint64(), 3)), (None, 3)),
+        "ragged": (pa.list_(pa.list_(pa.string())), (None, None)),
+        "fixed": (pa.list_(pa.bool_(), 4), (4,)),
+        "tensor": (pa.fixed_shape_tensor(pa.float16(), [2, 3]), (2, 3)),
+    }
+    for data_type, shape in types.values():
+        assert parts({"x": data_type}, tensor={"x": "serialized"}) == {"x": ("bytes", shape, "serialized")}
+    assert parts({"x": pa.list_(pa.int8())}, tensor={"x": "serialized"}, shape={"x": (2, 3)})["x"][1] == (2, 3)
+    words = [spec_of({"x": t}, tensor={"x": "serialized"}).features[0].value_type for t, _ in types.values()]
+    assert words == ["double", "uint64", "string", "bool", "halffloat"]
+
+
+def test_nested_lists_can_be_packed() -> None:
+    assert parts({"x": pa.list_(pa.list_(pa.list_(pa.int8(), 2)))}, tensor={"x": "packed"}) == {
+        "x": ("int64", (None,), None), "x/shape": ("int64", (3,), "shape")
+    }  # fmt: skip
+    for data_type in (pa.list_(pa.int8()), pa.list_(pa.list_(pa.int8(), 2)), pa.fixed_shape_tensor(pa.int8(), [2, 3])):
+        assert parts({"x": data_type}, tensor={"x": "packed"}) == parts({"x": data_type})
+
+
+@pytest.mark.parametrize(
+    ("data_type", "options", "told"),
+    [
+        (pa.int8(), {"tensor": {"x": "serialized"}}, "no list, array or tensor"),
+        (pa.list_(pa.int8()), {"tensor": {"x": "pickled"}}, "'pickled' of column 'x' is not known; use packed or"),
+        (pa.list_(pa.int8()), {"tensor": {"x": "serialized"}, "fill": {"x": 0}}, "features.fill.*varying length"),
+        (pa.list_(pa.int8(), 2), {"tensor": {"x": "serialized"}, "fill": {"x": 128}}, "128 of column 'x' is no int8"),
+        (pa.list_(pa.int8(), 2), {"tensor": {"x": "serialized"}, "fill": {"x": "a"}}, "becomes int64"),
+        (pa.list_(pa.list_(pa.int8())), {"shape": {"x": (2, 2)}}, "features.shape.*list of lists of varying length"),
+        (pa.list_(pa.list_(pa.int8())), {"fill": {"x": 1}}, "features.fill.*varying length"),
+        (pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int8()))]), {"shape": {"x": (2,)}}, "no list"),
+        (pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int8()))]), {"fill": {"x": 2}}, "varying"),
+        (pa.int8(), {"sequence": ("x",)}, "features.sequence: column 'x' of type int8 is no list"),
+        (pa.struct([("a", pa.int8())]), {"sequence": ("x",)}, "column 'x/a' of type int8 is no list"),
+        (pa.list_(pa.int8()), {"sequence": ("x",), "shape": {"x": (2,)}}, "features.shape: column 'x' is one of"),
+        (pa.list_(pa.int8()), {"sequence": ("x",), "tensor": {"x": "packed"}}, "features.tensor: column 'x' is one of"),
+        (pa.list_(pa.int8()), {"sequence": ("x",), "fill": {"x": 2}}, "features.fill: column 'x' is one of"),
+        (pa.list_(pa.int8()), {"sequence": ("x",), "names": {"x": ("a",)}}, "features.names: column 'x' is one of"),
+        (pa.string(), {"names": {"x": ("a",)}}, "features.names: column 'x' becomes string, but classes are single"),
+        (pa.bool_(), {"names": {"x": ("a",)}}, "becomes bool"),
+        (pa.date32(), {"names": {"x": ("a",)}}, "single integers"),
+        (pa.list_(pa.int8()), {"names": {"x": ("a",)}}, "single integers"),
+        (pa.int8(), {"names": {"x": ()}}, "needs texts that differ"),
+        (pa.int8(), {"names": {"x": ("a", "a")}}, "needs texts that differ"),
+        (pa.int8(), {"names": {"x": ("a", 1)}}, "needs texts that differ"),
+        (pa.int8(), {"names": {"x": "ab"}}, "needs texts that differ"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be(data_type: pa.DataType, options: dict[str, object], told: str) -> None:
+    message = refusal(ConfigError, {"x": data_type}, **options)
+    assert re.search(told, message), message
+
+
+def test_sequences_make_records_sequence_examples() -> None:
+    inner = pa.struct([("a", pa.int8()), ("b", pa.list_(pa.string()))])
+    schema = {"n": pa.int8(), "x": pa.list_(pa.int8()), "s": pa.list_(inner), "f": pa.list_(pa.list_(pa.int8(), 2), 3)}
+    spec = spec_of(schema, sequence=("s", "f"))
+    assert (spec.sequence, spec.message) == (True, "tf.SequenceExample")
+    assert {f.name: (f.sequence, f.shape, f.value_shape) for f in spec.features} == {
+        "n": (False, (), ()), "x": (False, (None,), (None,)), "f": (True, (None, 2), (2,)),
+        "s/a": (True, (None,), ()), "s/b": (True, (None, None), (None,)),
+    }  # fmt: skip
+    assert (spec_of(schema).sequence, spec_of(schema).message) == (False, "tf.Example")
+    assert "list of lists of lists" in refusal(
+        SchemaError, {"x": pa.list_(pa.list_(pa.list_(pa.int8())))}, sequence=("x",)
+    )
+
+
+def test_classes_are_named_by_options_or_by_the_source() -> None:
+    schema = pa.schema([("label", pa.int64()), ("other", pa.uint8()), ("text", pa.string())])
+
+    def names(classes: dict[str, list[str]], **options: Any) -> dict[str, tuple[str, ...] | None]:
+        spec = derive_spec(schema, {}, FeatureOptions(**options), classes)
+        return {f.name: f.names for f in spec.features}
+
+    known = {"label": ["cat", "dog"], "gone": ["x"], "text": ["y"]}
+    assert names(known) == {"label": ("cat", "dog"), "other": None, "text": None}
+    assert names(known, names={"label": ("a", "b")})["label"] == ("a", "b")
+    assert names(known, rename={"label": "class"}, names={"other": ["z"]})["class"] == ("cat", "dog")
+    assert names(known, cast={"label": "string"})["label"] is None
+    assert "label" not in names(known, drop=("label",))
+
+
+def test_two_columns_may_not_become_one_tensor() -> None:
+    ragged = pa.list_(pa.list_(pa.int8()))
+    assert "'y'" in refusal(SchemaError, {"x": ragged, "y": pa.int8()}, rename={"x": "y"})
+    tensor = pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int64()))])
+    assert "'x/shape'" in refusal(SchemaError, {"x": tensor, "x/shape": pa.int8()})
+
+
+def test_a_spec_of_an_earlier_version_is_read() -> None:
+    old = [
+        {"name": "a", "kind": "int64", "shape": [None, 2], "column": "a", "arrow_type": "list<item: int8>",
+         "optional": True, "fill": None},
+    ]  # fmt: skip
+    spec = FeatureSpec.from_json(old)
+    assert spec.features == (Feature("a", Kind.INT64, (None, 2), "a", "list<item: int8>", True),)
+    assert json.loads(json.dumps(spec.to_json())) == old
+
+
+def test_all_of_a_spec_survives_json() -> None:
+    tensor = pa.struct([("data", pa.list_(pa.float64())), ("shape", pa.list_(pa.int64()))])
+    schema = {"a": pa.list_(pa.list_(pa.int8())), "b": tensor, "c": pa.int8(), "d": pa.list_(pa.decimal128(5, 2))}
+    options = FeatureOptions(
+        tensor={"b": "serialized"}, sequence=("a",), names={"c": ("é", "b")}, cast={"d": "float32"}
+    )
+    spec = derive_spec(pa.schema(list(schema.items())), {}, options)
+    again = FeatureSpec.from_json(json.loads(json.dumps(spec.to_json())))
+    assert again == spec and again.fingerprint == spec.fingerprint
+    assert {f.name: (f.part, f.sequence, f.names, f.cast_from) for f in again.features} == {
+        "a": (None, True, None, None),
+        "b": ("serialized", False, None, None),
+        "c": (None, False, ("é", "b"), None),
+        "d": (None, False, None, "decimal128(5, 2)"),
+    }
+
+
 @pytest.mark.parametrize("data_type", [pa.null(), pa.list_(pa.null()), pa.struct([("x", pa.null())])], ids=str)
 def test_a_column_without_any_value_asks_for_a_type(data_type: pa.DataType) -> None:
     message = refusal(SchemaError, {"x": data_type})
@@ -85,10 +274,10 @@ def test_renaming_two_columns_to_one_feature_is_refused() -> None:
     assert [f.name for f in spec_of(both, rename={"a": "b"}, drop=("b",)).features] == ["b"]
 
 
-@pytest.mark.parametrize("option", ["drop", "rename", "cast", "shape", "fill"])
+@pytest.mark.parametrize("option", ["drop", "rename", "cast", "shape", "fill", "tensor", "sequence", "names"])
 def test_an_unknown_column_is_named_with_the_option_and_the_closest_one(option: str) -> None:
     def options(column: str) -> dict[str, object]:
-        return {option: (column,) if option == "drop" else {column: "x"}}
+        return {option: (column,) if option in ("drop", "sequence") else {column: "x"}}
 
     schema = {"temperature": pa.int8(), "wind": pa.struct([("speed", pa.int8())])}
     message = refusal(ConfigError, schema, **options("temprature"))
@@ -224,5 +413,9 @@ def test_every_field_of_a_spec_counts_for_its_fingerprint() -> None:
         spec_of(base, cast={"a": "float32"}),
         spec_of(base, cast={"a": "int16"}),
         spec_of(base, drop=("b",)),
+        spec_of(base, sequence=("a",)),
+        spec_of(base, tensor={"a": "serialized"}),
+        spec_of(base, names={"b": ("c",)}),
+        spec_of(base, names={"b": ("d",)}),
     ]
     assert len({spec.fingerprint for spec in specs}) == len(specs)

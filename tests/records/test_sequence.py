@@ -110,8 +110,7 @@ def spec_of(batch: pa.RecordBatch, *names: str) -> FeatureSpec:
     return derive_spec(batch.schema, {}, FeatureOptions(sequence=names))
 
 
-# not of float16: the reference for it widens NaNs in another way than Arrow does
-@pytest.mark.parametrize("steps", [s for s in STEPS if "float16" not in s.sort.name], ids=lambda steps: steps.sort.name)
+@pytest.mark.parametrize("steps", STEPS, ids=lambda steps: steps.sort.name)
 @examples(6)
 @given(data=st.data())
 def test_a_feature_list_of_each_type_equals_tensorflow(

@@ -1,7 +1,7 @@
 """Sources of files for tests: images as Pillow writes them, listings, and what becomes of these."""
 
 import io
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -62,14 +62,13 @@ def list_any(
     work: Path,
     labels: LabelOptions = BY_DEFAULT,
     skip: bool = False,
-    previous: Iterator[pa.RecordBatch] | None = None,
     medium: Medium = ANY_FILE,
     **of_source: Any,
 ) -> tuple[pa.Table, Found]:
     """Lists files by a medium that takes any bytes."""
     found = found_in(work / uuid4().hex)
     source = Source(path=str(path), **of_source)
-    return pa.Table.from_batches(list_files(source, medium, labels, skip, found.log.parent, found, previous)), found
+    return pa.Table.from_batches(list_files(source, medium, labels, skip, found.log.parent, found)), found
 
 
 def list_kind(source: Source, work: Path) -> tuple[pa.Table, Found]:

@@ -93,6 +93,7 @@ def test_every_kind_can_be_a_part(raw: Path, tmp_path: Path, module: Callable[[s
         assert (mask[..., 0] == image("L", 3, 4, int(name))).all()
         assert sound == (raw / "sounds" / f"{name}.wav").read_bytes()
     assert inventory.classes == {"image/class/label": ("cat",)}
+    assert inventory.null_counts == {name: made[name].null_count for name in made.column_names}
     some = list(read_rows(inventory, 1, 2, ["audio/format", "id"]))
     assert [batch.to_pydict() for batch in some] == [{"audio/format": ["wav"], "id": ["007"]}]
 

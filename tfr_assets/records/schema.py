@@ -107,7 +107,13 @@ def _with_classes(
         raise ConfigError(
             f"features.names: column {path!r} becomes {feature.arrow_type}, but classes are single integers"
         )
-    names = tuple(chosen.get(path, classes.get(path, ())))
-    if not names or len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
+    given = chosen.get(path, classes.get(path, ()))
+    names = tuple(given)
+    if (
+        isinstance(given, str)
+        or not names
+        or len(set(names)) != len(names)
+        or not all(isinstance(name, str) for name in names)
+    ):
         raise ConfigError(f"features.names: column {path!r} needs texts that differ, that of class 0 first")
     return replace(feature, names=names) if is_class else feature

@@ -32,7 +32,6 @@ CLASS = ".class"  # string, null where unknown: the label's text
 BYTES = ".bytes"  # int64: size of the file
 CRC = ".crc32c"  # uint32: of the file's bytes, held against them when they are read again
 HASH = ".sha256"  # binary(32): of the file's bytes, for the inventory's fingerprint
-MARK = ".mark"  # string: what shows a change without reading; not part of the fingerprint
 
 
 class BadFileError(Exception):
@@ -86,6 +85,9 @@ class Expansion(Protocol):
 
     def sizes(self, rows: pa.RecordBatch) -> np.ndarray:
         """Returns about how many bytes each row's columns will take: int64 of shape (rows,)."""
+
+    def null_counts(self, listed: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Returns the nulls of the columns of `schema`, by path, from those of the listing's; None where unknown."""
 
     def expand(self, rows: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Returns the named columns of `schema`, in its order, one row for each given row.

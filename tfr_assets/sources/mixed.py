@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.sources.join import Part, join
-from tfr_assets.sources.kinds import FILE, KEY, MARK, MOST_SKIPPED_SHOWN, SPLIT, TABLE, Found, kind_named
+from tfr_assets.sources.kinds import FILE, KEY, MOST_SKIPPED_SHOWN, SPLIT, TABLE, Found, kind_named
 from tfr_assets.sources.media.tree import root_of
 from tfr_assets.sources.mixed_expansion import Mixed, expanded
 from tfr_assets.sources.mixed_options import MixedOptions, MixedPart, parse_options
@@ -106,7 +106,7 @@ def _renamed(part: MixedPart, index: int, batches: Iterator[pa.RecordBatch]) -> 
         if keys.null_count:
             row = rows.column(FILE)[pc.index(keys.is_null(), True).as_py()]
             raise SourceError(f"{part.title}: {row}: has no key in column {part.key!r}. Every row needs one.")
-        kept = [FILE, *(name for name in rows.schema.names if name not in (FILE, KEY, MARK))]
+        kept = [FILE, *(name for name in rows.schema.names if name not in (FILE, KEY))]
         names = [f".{index}{name}" if name.startswith(".") else part.prefix + name for name in kept]
         yield rows.select([KEY, *kept]).rename_columns([KEY, *names])
 

@@ -20,6 +20,9 @@ class _Columns:
     def sizes(self, rows: pa.RecordBatch) -> np.ndarray:
         return np.full(rows.num_rows, rows.nbytes // max(rows.num_rows, 1), np.int64)
 
+    def null_counts(self, listed: Mapping[str, int | None]) -> dict[str, int | None]:
+        return {name: count for name, count in listed.items() if not name.startswith(".")}
+
     def expand(self, rows: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         return rows.select([name for name in self.schema.names if name in columns])
 
@@ -44,6 +47,16 @@ class ExpandedPart:
         """Returns the part's own listing of mixed rows."""
         return pa.RecordBatch.from_arrays([rows.column(name) for name in self.names], schema=self.schema)
 
+    def null_counts(self, listed: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Returns the nulls of what it makes of mixed rows, under the names in records."""
+        own = {
+            own + path.removeprefix(name): count
+            for name, own in zip(self.names, self.schema.names, strict=True)
+            for path, count in listed.items()
+            if path == name or path.startswith(f"{name}/")
+        }
+        return {self.prefix + path: count for path, count in self.made.null_counts(own).items()}
+
 
 @dataclass(frozen=True)
 class Mixed:
@@ -62,6 +75,11 @@ class Mixed:
     def sizes(self, rows: pa.RecordBatch) -> np.ndarray:
         """Returns the sum of the parts' sizes: int64 (rows,)."""
         return np.sum([part.made.sizes(part.rows_of(rows)) for part in self.parts], axis=0)
+
+    def null_counts(self, listed: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Returns the nulls of the columns of `schema`. See `kinds.Expansion`."""
+        counts = [part.null_counts(listed) for part in self.parts]
+        return {self.key: 0, **{path: count for part in counts for path, count in part.items()}}
 
     def expand(self, rows: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Returns the named columns of `schema`, in its order. See `kinds.Expansion`."""

@@ -16,10 +16,11 @@ from tfr_assets.sources.callables import callable_batches
 from tfr_assets.sources.columnar import UNIT_BYTES, Contents, describe, is_in_place, read_file, read_stream
 from tfr_assets.sources.content import RowsHash
 from tfr_assets.sources.csv_text import CsvReader
+from tfr_assets.sources.dict_rows import ShapesVaryError
 from tfr_assets.sources.files import FileBatches, RawFile, reading
 from tfr_assets.sources.inventory import Inventory
 from tfr_assets.sources.jsonl import JsonReader
-from tfr_assets.sources.kinds import CLASS, MARK, SPLIT, TABLE, Found, kind_named
+from tfr_assets.sources.kinds import SPLIT, TABLE, Found, kind_named
 from tfr_assets.sources.landing import (
     Landed,
     SourceFile,
@@ -30,6 +31,7 @@ from tfr_assets.sources.landing import (
     write_parts,
 )
 from tfr_assets.sources.paths import find_files, first_folder
+from tfr_assets.sources.python_values import Form
 from tfr_assets.sources.schema import TypesTooNarrowError, check_same, conform, empty_batch, plain_schema
 from tfr_assets.sources.shuffle import shuffle
 from tfr_assets.sources.source import Source, check_options
@@ -73,14 +75,13 @@ def remove_old_landings(inventory: Inventory, landing: Path) -> None:
 class _Hashed:
     """Batches on their way; what was drawn is hashed."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], without: str | None = None) -> None:
-        self._batches, self._without, self._hash = batches, without, cast(RowsHash, None)
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches, self._hash = batches, cast(RowsHash, None)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self._batches:
-            hashed = batch.drop_columns([self._without]) if self._without in batch.schema.names else batch
-            self._hash = self._hash or RowsHash(hashed.schema)
-            self._hash.update(hashed)
+            self._hash = self._hash or RowsHash(batch.schema)
+            self._hash.update(batch)
             yield batch
 
     def hexdigest(self) -> str:
@@ -89,12 +90,20 @@ class _Hashed:
 
 def _of_callable(source: Source, landing: Path, progress: Progress) -> Inventory:
     assert source.callable
-    with temporary_folder(landing) as folder:
-        rows = _Hashed(callable_batches(source.callable))
-        landed = _land(iter(rows), source, folder, progress)
-        fingerprint = _fingerprint(source, "rows", [rows.hexdigest()])
-        landed = finish(folder, landing, fingerprint, landed)
-    return _inventory(source, (), landed, fingerprint)
+    forms: dict[str, Form] = {}
+    while True:
+        with temporary_folder(landing) as folder:
+            rows = _Hashed(callable_batches(source.callable, forms))
+            try:
+                landed = _land(iter(rows), source, folder, progress)
+            except ShapesVaryError as error:
+                if forms.get(error.column) == error.form:
+                    raise
+                forms[error.column] = error.form
+                continue
+            fingerprint = _fingerprint(source, "rows", [rows.hexdigest()])
+            landed = finish(folder, landing, fingerprint, landed)
+            return _inventory(source, (), landed, fingerprint)
 
 
 def _of_listing(source: Source, landing: Path, progress: Progress) -> Inventory:
@@ -105,7 +114,7 @@ def _of_listing(source: Source, landing: Path, progress: Progress) -> Inventory:
     with temporary_folder(landing) as folder:
         (work := folder / "work").mkdir()
         found = Found(folder / SKIPPED, progress)
-        rows = _Hashed(kind.list_rows(source, work, found), without=MARK)
+        rows = _Hashed(kind.list_rows(source, work, found))
         landed = _land(iter(rows), source, folder, lambda done, total: None)
         shutil.rmtree(work)
         if found.skipped:
@@ -123,15 +132,11 @@ def _of_landed_listing(source: Source, landed: Landed, fingerprint: str, found: 
     if not taken.rows:
         raise SourceError(f"{source}: no file of it can become a record; {found.skipped} were skipped.")
     expansion = kind_named(source.kind).expansion(source, taken.schema, found.classes)
-    # a label is missing where its text is; whatever else is made of a file's bytes is always there
-    labelled = not any(count for name, count in taken.null_counts.items() if name.endswith(CLASS))
-    made = {name: 0 if labelled or "/class/" not in name else None for name in expansion.schema.names}
-    listed = {name: count for name, count in taken.null_counts.items() if name in made}
     return replace(
         taken,
         schema=expansion.schema,
         listing=taken.schema,
-        null_counts=made | listed,
+        null_counts=expansion.null_counts(taken.null_counts),
         file_count=found.files,
         bytes=found.bytes,
         classes=found.classes,

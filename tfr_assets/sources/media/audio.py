@@ -28,7 +28,7 @@ from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.sources.kinds import BYTES, CRC, FILE, BadFileError, Found
 from tfr_assets.sources.media.audio_samples import LARGEST, SampleOptions, check_storable, decode_into, inspect, made_by
 from tfr_assets.sources.media.contents import read_contents
-from tfr_assets.sources.media.labels import LabelOptions, label_columns, label_fields, parse_labels
+from tfr_assets.sources.media.labels import LabelOptions, label_columns, label_fields, made_nulls, parse_labels
 from tfr_assets.sources.media.listing import Medium, list_files
 from tfr_assets.sources.media.options import check_known, choice, on_error
 from tfr_assets.sources.media.tree import root_of
@@ -130,6 +130,10 @@ class Recordings:
         if not self.samples:
             return sizes
         return np.maximum(sizes, self._samples_of(rows) * self.samples.dtype.itemsize)
+
+    def null_counts(self, listed: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Returns the nulls of the columns of `schema`. See `kinds.Expansion`."""
+        return made_nulls(self.schema, listed)
 
     def expand(self, rows: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Returns the named columns of `schema`, in its order. See `kinds.Expansion`."""

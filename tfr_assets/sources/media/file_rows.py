@@ -1,8 +1,8 @@
-"""Files → rows of a listing: each file is read once, or not at all where an earlier listing has a row of it."""
+"""Files → rows of a listing: each file is read once."""
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tfr_assets.sources.kinds import BYTES, CLASS, CRC, FILE, HASH, KEY, MARK, SPLIT, BadFileError
+from tfr_assets.sources.kinds import BYTES, CLASS, CRC, FILE, HASH, KEY, SPLIT, BadFileError
 from tfr_assets.sources.media.tree import Tree
-from tfr_assets.sources.names import natural
 
 COLUMNS = (
     *((FILE, pa.string()), (KEY, pa.string()), (SPLIT, pa.string()), (CLASS, pa.string())),
-    *((BYTES, pa.int64()), (CRC, pa.uint32()), (HASH, pa.binary(32)), (MARK, pa.string())),
+    *((BYTES, pa.int64()), (CRC, pa.uint32()), (HASH, pa.binary(32))),
 )
 _NAMES = [name for name, _ in COLUMNS]
-CLASS_AT, SIZE_AT, _MARK_AT = (_NAMES.index(name) for name in (CLASS, BYTES, MARK))
+CLASS_AT, SIZE_AT = (_NAMES.index(name) for name in (CLASS, BYTES))
 _FILES, _SLOW_FILES = 128, 8  # that a thread reads at a time, and where that takes long
 _LARGE = 64 << 10  # mean size from which hashing, which needs no Python, is worth a second thread
 Row = tuple[Any, ...]  # values of `COLUMNS` and of a medium's facts
@@ -47,20 +46,6 @@ class Medium:
     heavy: bool = False
 
 
-class Task(NamedTuple):
-    """A file of which a row is wanted.
-
-    Attributes:
-        head: Values of the columns before `.bytes`.
-        mark: As the tree's entries told it.
-        earlier: The row of an earlier listing.
-    """
-
-    head: Row
-    mark: str
-    earlier: Row | None
-
-
 class Looked(NamedTuple):
     """What some files gave.
 
@@ -80,20 +65,10 @@ def batch_of(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def with_earlier(
-    files: Iterable[tuple[str, str]], previous: Iterator[pa.RecordBatch] | None
-) -> Iterator[tuple[str, str, Row | None]]:
-    """Yields every file and its mark with the row it had; both come in the same order."""
-    rows = (row for batch in previous or () for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
-    row = next(rows, None)
-    for file, mark in files:
-        while row is not None and row[0] != file and natural(row[0]) < natural(file):
-            row = next(rows, None)
-        yield file, mark, row if row is not None and row[0] == file else None
-
-
-def look_at_all(tree: Tree, medium: Medium, tasks: Iterator[Task]) -> Iterator[Looked]:
+def look_at_all(tree: Tree, medium: Medium, heads: Iterator[Row]) -> Iterator[Looked]:
     """Yields what files gave, some of them at a time, in order.
+
+    Each head is a row's values of the columns before `.bytes`.
 
     Small files on a local disk are read by one thread: what Python does with each would only make others wait.
     """
@@ -103,7 +78,7 @@ def look_at_all(tree: Tree, medium: Medium, tasks: Iterator[Task]) -> Iterator[L
     with ThreadPoolExecutor(tree.threads) as pool:
         try:
             while True:
-                while len(pending) < ahead and (some := list(islice(tasks, _SLOW_FILES if is_slow else _FILES))):
+                while len(pending) < ahead and (some := list(islice(heads, _SLOW_FILES if is_slow else _FILES))):
                     pending.append(pool.submit(_look_at, tree, medium, some))
                 if not pending:
                     return
@@ -116,19 +91,16 @@ def look_at_all(tree: Tree, medium: Medium, tasks: Iterator[Task]) -> Iterator[L
                 future.cancel()
 
 
-def _look_at(tree: Tree, medium: Medium, tasks: list[Task]) -> Looked:
+def _look_at(tree: Tree, medium: Medium, heads: list[Row]) -> Looked:
     from tfr_assets.records.crc32c import crc32c  # loads compiled code
 
     looked = Looked([], [])
-    for head, mark, earlier in tasks:
+    for head in heads:
         file = head[0]
         try:
-            if earlier and (now := tree.mark(file, mark)) and now == earlier[_MARK_AT]:
-                looked.rows.append((*head, *earlier[len(head) :]))
-                continue
-            data, mark = tree.read(file, mark)
+            data = tree.read(file)
             facts = medium.look(data)
-            looked.rows.append((*head, len(data), crc32c(data), hashlib.sha256(data).digest(), mark, *facts))
+            looked.rows.append((*head, len(data), crc32c(data), hashlib.sha256(data).digest(), *facts))
         except BadFileError as error:
             looked.bad.append((file, str(error)))
         except OSError as error:

@@ -30,7 +30,7 @@ from tfr_assets.sources.kinds import BYTES, CRC, FILE, BadFileError, Found
 from tfr_assets.sources.media.contents import read_contents
 from tfr_assets.sources.media.image_options import Conversion, ImageOptions, parse_options
 from tfr_assets.sources.media.image_tables import CONTENT, list_tables
-from tfr_assets.sources.media.labels import label_columns, label_fields
+from tfr_assets.sources.media.labels import label_columns, label_fields, made_nulls
 from tfr_assets.sources.media.listing import Medium, list_files
 from tfr_assets.sources.media.tree import root_of
 
@@ -142,6 +142,10 @@ class Images:
         if conversion.size and conversion.format == "raw":
             return np.maximum(sizes, conversion.size[0] * conversion.size[1] * conversion.channels)
         return np.maximum(sizes, _pixels_of(rows))
+
+    def null_counts(self, listed: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Returns the nulls of the columns of `schema`. See `kinds.Expansion`."""
+        return made_nulls(self.schema, listed)
 
     def expand(self, rows: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Returns the named columns of `schema`, in its order. See `kinds.Expansion`."""

@@ -130,6 +130,15 @@ def label_fields(prefix: str, classes: Mapping[str, tuple[str, ...]]) -> list[pa
     return [pa.field(label_key(prefix), pa.int64()), pa.field(f"{prefix}/class/text", pa.string())]
 
 
+def made_nulls(schema: pa.Schema, listed: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Returns the nulls of a medium's columns from those of its listing's.
+
+    A label is missing where its text is; what is neither that nor listed is made of a file's bytes, and always there.
+    """
+    made = {name: listed[CLASS] if "/class/" in name else 0 for name in schema.names}
+    return made | {name: count for name, count in listed.items() if name in made}
+
+
 def label_columns(rows: pa.RecordBatch, prefix: str, classes: Mapping[str, tuple[str, ...]]) -> dict[str, pa.Array]:
     """Returns the columns of `label_fields` by name, from a listing's `.class`; null where that is null."""
     if label_key(prefix) not in classes:

@@ -17,10 +17,8 @@ from tfr_assets.sources.media.file_rows import (
     SIZE_AT,
     Medium,
     Row,
-    Task,
     batch_of,
     look_at_all,
-    with_earlier,
 )
 from tfr_assets.sources.media.labelling import Labeller, labeller_of, stem
 from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
@@ -41,11 +39,10 @@ def list_files(
     skip: bool,
     work: Path,
     found: Found,
-    previous: Iterator[pa.RecordBatch] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yields one row a file, in natural order of their paths below the source's folder.
 
-    Columns: .file .key (base name without ending) .split .class .bytes .crc32c .sha256 .mark, and the medium's facts.
+    Columns: .file .key (base name without ending) .split .class .bytes .crc32c .sha256, and the medium's facts.
     `found.classes` gets the classes' names under `PREFIX/class/label` if rows have labels.
 
     Args:
@@ -55,8 +52,6 @@ def list_files(
         skip: Whether bad files are left out (`on_error: skip`) rather than an error.
         work: An existing folder for temporary files.
         found: Filled meanwhile.
-        previous: Rows of an earlier listing of the same source and options, as this function yielded them: rows of
-            files that did not change since then are taken over without reading the files.
 
     Raises:
         SourceError: There are no such files, or a file is bad and `skip` is False.
@@ -70,7 +65,7 @@ def list_files(
     labeller = listing.labeller(labels, files, folders, source.storage_options)
     classes: set[str] = set()
     listed = 0
-    for rows in listing.rows(files, labeller, previous):
+    for rows in listing.rows(files, labeller):
         classes.update(row[CLASS_AT] for row in rows if row[CLASS_AT] is not None)
         listed += len(rows)
         yield batch_of(rows, schema)
@@ -106,15 +101,15 @@ class _Listing:
         others: Counter[str] = Counter()
         depth = 2 if self.splits else 1
 
-        def fitting() -> Iterator[tuple[str, str]]:
-            for path, mark in self.tree.entries(self.bad):
+        def fitting() -> Iterator[str]:
+            for path in self.tree.entries(self.bad):
                 if not path.isprintable() and (shown := _shown(path)) != path:
                     self.bad(shown, "its name is not UTF-8 text")
                 elif path.endswith("/"):
                     if path.count("/") == depth:
                         folders.add(path)
                 elif path[path.rfind(".") :].lower() in self.medium.endings:
-                    yield path, mark
+                    yield path
                 elif (ending := PurePosixPath(path).suffix.lower()) in others or len(others) < _MOST_ENDINGS:
                     others[ending] += 1
 
@@ -134,14 +129,14 @@ class _Listing:
                 with suppress(BadFileError):  # told below
                     yield path, self._place(path)[1]
 
-        every = placed(file for file, _ in files)
+        every = placed(files)
         labeller = labeller_of(labels, self.tree.root, every, placed(folders), storage_options)
         for what, reason in labeller.missing():
             if not self.skip:
                 raise SourceError(f"{what}: {reason}.")
             self.found.skip(what, reason)
         splits = set(self.splits)
-        for file, _ in files:
+        for file in files:
             try:
                 splits.discard(str(self._head(file, labeller)[2]))
             except BadFileError as error:
@@ -164,12 +159,10 @@ class _Listing:
         split, below = self._place(file)
         return file, stem(file), split, labeller.of(file, below)
 
-    def rows(
-        self, files: SortedNames, labeller: Labeller, previous: Iterator[pa.RecordBatch] | None
-    ) -> Iterator[list[Row]]:
+    def rows(self, files: SortedNames, labeller: Labeller) -> Iterator[list[Row]]:
         """Yields rows, those of some files at a time, in order."""
         done = 0
-        for rows, bad in look_at_all(self.tree, self.medium, self._tasks(files, labeller, previous)):
+        for rows, bad in look_at_all(self.tree, self.medium, self._heads(files, labeller)):
             for file, reason in bad:
                 self.bad(file, reason)
             done += len(rows) + len(bad)
@@ -178,12 +171,10 @@ class _Listing:
             self.found.progress(done, files.count)
             yield rows
 
-    def _tasks(
-        self, files: SortedNames, labeller: Labeller, previous: Iterator[pa.RecordBatch] | None
-    ) -> Iterator[Task]:
-        for file, mark, earlier in with_earlier(files, previous):
+    def _heads(self, files: SortedNames, labeller: Labeller) -> Iterator[Row]:
+        for file in files:
             try:
-                yield Task(self._head(file, labeller), mark, earlier)
+                yield self._head(file, labeller)
             except BadFileError as error:
                 self.bad(file, str(error))
 

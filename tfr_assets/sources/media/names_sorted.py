@@ -12,21 +12,19 @@ RUN = 32_768  # names that are sorted at once; with the keys they are sorted by,
 _MERGED = 64  # runs that are open at once
 _BLOCK = 256  # names that are read of each run at once
 
-Name = tuple[str, str]
-
 
 class SortedNames:
-    """Names in natural order, each with what is known of its file. They may be gone through any number of times.
+    """Names in natural order. They may be gone through any number of times.
 
     Attributes:
         count: Their number.
     """
 
-    def __init__(self, names: Iterable[Name], folder: Path, run: int = RUN) -> None:
+    def __init__(self, names: Iterable[str], folder: Path, run: int = RUN) -> None:
         """Sorts names.
 
         Args:
-            names: Paths, each with a text that goes along.
+            names: Paths.
             folder: For spool files; the caller removes it.
             run: How many are sorted in memory at once.
         """
@@ -37,22 +35,22 @@ class SortedNames:
         runs: list[Path] = []
         while block := list(islice(unsorted, run)):
             self.count += len(block)
-            block.sort(key=_order)
+            block.sort(key=natural)
             runs.append(self._spool(block))
             if len(runs) == _MERGED:
                 runs = [self._merge(runs)]
         self._run = runs[0] if len(runs) == 1 else self._merge(runs)
 
-    def __iter__(self) -> Iterator[Name]:
+    def __iter__(self) -> Iterator[str]:
         return _read(self._run)
 
     def _merge(self, runs: list[Path]) -> Path:
-        merged = self._spool(heapq.merge(*map(_read, runs), key=_order))
+        merged = self._spool(heapq.merge(*map(_read, runs), key=natural))
         for run in runs:
             run.unlink()
         return merged
 
-    def _spool(self, names: Iterable[Name]) -> Path:
+    def _spool(self, names: Iterable[str]) -> Path:
         path = self._folder / f"names-{self._files:06d}"
         self._files += 1
         rest = iter(names)
@@ -62,11 +60,7 @@ class SortedNames:
         return path
 
 
-def _order(name: Name) -> list[tuple[int, str]]:
-    return natural(name[0])
-
-
-def _read(path: Path) -> Iterator[Name]:
+def _read(path: Path) -> Iterator[str]:
     with path.open("rb") as file:
         while file.peek(1):
             yield from pickle.load(file)

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from tfr_assets.errors import SourceChanged
 from tfr_assets.sources.kinds import BYTES, CRC, FILE, Found
 from tfr_assets.sources.media.contents import read_contents
-from tfr_assets.sources.media.labels import label_columns, label_fields
+from tfr_assets.sources.media.labels import label_columns, label_fields, made_nulls
 from tfr_assets.sources.media.listing import Medium, list_files
 from tfr_assets.sources.media.text_decoding import check_decodable, decode_all
 from tfr_assets.sources.media.text_files import FILENAME, is_one_file, list_text_lines
@@ -129,6 +129,10 @@ class Texts:
         lengths = rows.column(BYTES) if self.root is not None else pc.binary_length(rows.column(TEXT))
         sizes = pc.fill_null(lengths, 0).to_numpy().astype(np.int64)
         return sizes * (1 + _TOKEN_BYTES // 4) if self.tokenizer else sizes
+
+    def null_counts(self, listed: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Returns the nulls of the columns of `schema`. See `kinds.Expansion`."""
+        return made_nulls(self.schema, listed)
 
     def expand(self, rows: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
         """Returns the named columns of `schema`, in its order. See `kinds.Expansion`."""

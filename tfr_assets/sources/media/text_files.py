@@ -28,7 +28,7 @@ def is_one_file(source: Source) -> bool:
     """Whether a source's path names a file rather than a folder or a pattern."""
     assert source.path
     entries = tree_of(source.path, source.storage_options).entries(lambda folder, reason: None)
-    return [path for path, _ in islice(entries, 2)] == [PurePosixPath(source.path).name]
+    return list(islice(entries, 2)) == [PurePosixPath(source.path).name]
 
 
 def list_text_lines(source: Source, options: TextOptions, found: Found) -> Iterator[pa.RecordBatch]:
@@ -84,7 +84,7 @@ def _places(tree: Tree, source: Source, options: TextOptions, bad: _Bad) -> dict
     Raises:
         SourceError: There are none.
     """
-    found = [path for path, _ in tree.entries(bad) if not path.endswith("/")]
+    found = [path for path in tree.entries(bad) if not path.endswith("/")]
     fitting = found if is_one_file(source) else [file for file in found if _fits(file, options.endings)]
     if not fitting:
         there = sorted({PurePosixPath(file).suffix.lower() or "nothing" for file in found})

@@ -22,23 +22,15 @@ class Tree(Protocol):
     def is_remote(self) -> bool:
         """Whether reading a file is mostly waiting."""
 
-    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[tuple[str, str]]:
-        """Yields path and mark of every file, in no order, and of folders, whose paths end in "/".
+    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[str]:
+        """Yields the path of every file, in no order, and of folders, whose paths end in "/".
 
         Args:
             unreadable: Called with the path of a folder that cannot be looked into, and the reason.
         """
 
-    def mark(self, file: str, listed: str) -> str:
-        """Returns what shows a change of the file without reading it; empty where nothing does.
-
-        Args:
-            file: The file's path below the root.
-            listed: The mark that `entries` gave.
-        """
-
-    def read(self, file: str, listed: str) -> tuple[bytes, str]:
-        """Returns a file's bytes and mark.
+    def read(self, file: str) -> bytes:
+        """Returns the bytes of a file, given by its path below the root.
 
         Raises:
             BadFileError: It is no regular file, or changes meanwhile.

@@ -30,12 +30,12 @@ class LocalTree:
     threads: int = min(4, os.cpu_count() or 1)
     is_remote: bool = False
 
-    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[tuple[str, str]]:
-        """Yields path and mark (still empty) of every file, and of folders if there is no pattern."""
+    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[str]:
+        """Yields the path of every file, and of folders if there is no pattern."""
         if self.pattern is None:
-            yield from ((path, "") for path in self._walk(unreadable))
+            yield from self._walk(unreadable)
         else:
-            yield from ((path, "") for path in glob.iglob(self.pattern, root_dir=self.root, recursive=True))  # noqa: PTH207
+            yield from glob.iglob(self.pattern, root_dir=self.root, recursive=True)  # noqa: PTH207
 
     def _walk(self, unreadable: Callable[[str, str], None]) -> Iterator[str]:
         pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
@@ -61,12 +61,8 @@ class LocalTree:
                     else:
                         yield folder + entry.name
 
-    def mark(self, file: str, listed: str) -> str:
-        """Returns size, times and inode."""
-        return _local_mark(os.stat(f"{self.root}/{file}"))  # noqa: PTH116
-
-    def read(self, file: str, listed: str) -> tuple[bytes, str]:
-        """Returns a file's bytes and mark."""
+    def read(self, file: str) -> bytes:
+        """Returns a file's bytes."""
         descriptor = os.open(f"{self.root}/{file}", OPEN)
         try:
             found = os.fstat(descriptor)
@@ -79,7 +75,7 @@ class LocalTree:
             os.close(descriptor)
         if len(data) != found.st_size:
             raise BadFileError("changed while it was read")
-        return data, _local_mark(found)
+        return data
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -87,10 +83,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link to itself; reading it as a file tells why
         return False
-
-
-def _local_mark(found: os.stat_result) -> str:
-    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
 
 
 def local_tree(given: str) -> LocalTree:

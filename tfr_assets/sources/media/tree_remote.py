@@ -39,8 +39,8 @@ class RemoteTree:
         """Returns the path of a file in its filesystem."""
         return f"{self._opened[1]}/{file}" if self._opened[1] else file
 
-    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[tuple[str, str]]:
-        """Yields path and mark of every file; object stores have no folders of their own."""
+    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[str]:
+        """Yields the path of every file; object stores have no folders of their own."""
         fs, root = self._opened
         with backend_errors(self.root):
             if self.pattern is None:
@@ -52,16 +52,12 @@ class RemoteTree:
         for path, info in listed.items():
             file = path.removeprefix(root).lstrip("/")
             if info.get("type") != "directory" and (self.pattern is not None or not is_hidden(file)):
-                yield file, _remote_mark(info)
+                yield file
 
-    def mark(self, file: str, listed: str) -> str:
-        """Returns what the listing told."""
-        return listed
-
-    def read(self, file: str, listed: str) -> tuple[bytes, str]:
-        """Returns a file's bytes and mark."""
+    def read(self, file: str) -> bytes:
+        """Returns a file's bytes."""
         with backend_errors(f"{self.root}/{file}"):
-            return self._opened[0].cat_file(self.path(file)), listed
+            return self._opened[0].cat_file(self.path(file))
 
     def read_many(self, files: list[str]) -> Iterator[bytes]:
         """Yields the bytes of files, which are fetched at once where the storage can do that.
@@ -105,10 +101,3 @@ def remote_tree(url: str, storage_options: Mapping[str, Any]) -> RemoteTree:
         else:
             raise SourceError(f"{url}: there is no such file or folder.")
     return RemoteTree(f"{protocol}://{root}{chain}{rest}", pattern, storage_options)
-
-
-def _remote_mark(info: Mapping[str, Any]) -> str:
-    """Returns what a store tells of a file's version, such as an entity tag; nothing if it is its size alone."""
-    size = str(info.get("size"))
-    told = {key: str(value) for key, value in info.items() if key not in ("name", "type") and str(value) != size}
-    return " ".join([size, *(f"{key}={value}" for key, value in sorted(told.items()))]) if told else ""
