@@ -147,6 +147,32 @@ def _masked_crc(address, size):
     return masked_crc_at(address, size)
 
 
+@kernel("void(int64, int64[::1], uint32[::1])")
+def _crcs(address, offsets, crcs):
+    count = crcs.size
+    for index in range(0, count - 3, 4):
+        a, b, c, d, end = (
+            offsets[index], offsets[index + 1], offsets[index + 2], offsets[index + 3], offsets[index + 4]
+        )  # fmt: skip
+        crcs[index], crcs[index + 1], crcs[index + 2], crcs[index + 3] = _crcs_at(
+            address + a, b - a, address + b, c - b, address + c, d - c, address + d, end - d
+        )
+    for index in range(count - count % 4, count):
+        crcs[index] = crc_at(address + offsets[index], offsets[index + 1] - offsets[index])
+
+
+def crc32c_each(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Returns the CRC32C of each stretch of memory between two offsets: uint32 of shape (n,).
+
+    Args:
+        data: uint8.
+        offsets: int64 of shape (n + 1,), ascending, the last at most the size of `data`.
+    """
+    crcs = np.empty(offsets.size - 1, np.uint32)
+    _crcs(address_of(data), offsets, crcs)
+    return crcs
+
+
 def crc32c(data: bytes | bytearray | memoryview | np.ndarray) -> int:
     """Returns the CRC32C of `data`."""
     view = np.frombuffer(data, np.uint8)

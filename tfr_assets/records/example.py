@@ -16,6 +16,8 @@ from tfr_assets.records.sequence import bound_lists, emit_sequences
 from tfr_assets.records.table import FIELDS
 
 _TARGET = 512 * 1024  # bytes of output at a time: what was just written is still in the second-level cache for its CRC
+_TOGETHER = 4  # records whose CRCs cost hardly more than one's: worth leaving that cache for, but not more memory than
+_LARGE = 8 << 20
 _MAX_ROWS = 4096
 
 
@@ -66,7 +68,8 @@ class ExampleEncoder:
             np.array([column.bind(batch, first_row) for column in columns], np.int64).reshape(-1, FIELDS)
             for columns in (self._columns, self._lists)
         )
-        step = max(1, min(_MAX_ROWS, _TARGET * batch.num_rows // (batch.nbytes + 200 * batch.num_rows)))
+        each = batch.nbytes // batch.num_rows + 200
+        step = max(1, min(_MAX_ROWS, max(_TARGET // each, min(_TOGETHER, _LARGE // each))))
         for start in range(0, batch.num_rows, step):
             rows = min(step, batch.num_rows - start)
             total = self._emit(table, lists, start, rows)

@@ -226,8 +226,8 @@ def _table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 @contextmanager
 def _checked_writer(sink: "_HashingFile", schema: pa.Schema, where: str) -> Iterator[pq.ParquetWriter]:
-    try:
-        writer = pq.ParquetWriter(sink, schema, compression="zstd", compression_level=1)
+    try:  # lz4, as what is read at once for every shard must be read fast
+        writer = pq.ParquetWriter(sink, schema, compression="lz4")
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise SourceError(f"{where}: {_unwritable(schema)}: {error}") from error
     with writer:
