@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.records.reference import payloads_of
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.crc32c import masked_crc32c
 from tfr_assets.records.example import ExampleEncoder
@@ -179,3 +180,26 @@ def test_brackets_are_shown_as_they_are(tmp_path: Path) -> None:
         assert "[b].tfrecord" in done.stdout
         assert f"in {path.parent}" in done.stdout
     assert "[/x]  [red]word[/red]" in done.stdout
+
+
+def test_records_are_exported_for_grain(file: Path, tmp_path: Path) -> None:
+    reason = "the package `array_record` is not installed"
+    module = pytest.importorskip("array_record.python.array_record_module", reason=reason)
+    target = tmp_path / "some.array_record"
+    done = tfr("export", file.parent, target)
+    assert (done.returncode, "100 records of 1 files" in " ".join(done.stdout.split())) == (0, True), done.stderr
+    reader = module.ArrayRecordReader(str(target))
+    assert reader.read_all() == [bytes(payload) for payload in payloads_of(file.read_bytes())]
+
+
+def test_an_export_overwrites_nothing_and_copies_no_damage(file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("array_record", reason="the package `array_record` is not installed")
+    wrong = tfr("export", file.parent, file)
+    assert wrong.returncode == 2 and "array_record, so that no other is overwritten" in wrong.stderr
+    data = bytearray(file.read_bytes())
+    data[100] ^= 1
+    file.write_bytes(data)
+    done = tfr("export", file.parent, tmp_path / "some.array_record")
+    assert done.returncode == 1 and f"{file}: record 1 at byte " in done.stderr
+    assert not (tmp_path / "some.array_record").exists()
+    assert tfr("export", "no_such_dataset", tmp_path / "some.array_record").returncode == 2

@@ -37,6 +37,7 @@ def cli() -> None:
     tfr run flights                       raw, shards, checks, merged, readers
     tfr verify data/flights/shards        every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
+    tfr export flights f.array_record     the same records for Grain
 
     Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
@@ -240,6 +241,27 @@ def inspect(path: Path, first: int, as_json: bool) -> None:
     else:
         show(found)
     sys.exit(1 if any(inspection.fault_count for inspection in found) else 0)
+
+
+@cli.command()
+@click.argument("what", metavar="NAME|PATH")
+@click.argument("target", metavar="FILE.array_record", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--split", help="Which split; without it the only one, or train.")
+def export(what: str, target: Path, split: str | None) -> None:
+    """Copy the records of a dataset, or of a folder of TFRecord files, into one ArrayRecord file.
+
+    That is what Grain reads, by record number. The records stay as they are; every CRC is checked on the way.
+    """
+    from tfr_assets.cli.terminal import out, records_bar
+    from tfr_assets.reading.locate import locate
+    from tfr_assets.writing.array_record import export_array_record
+
+    if target.suffix != ".array_record":
+        raise click.UsageError(f"{target}: call the file {target.stem}.array_record, so that no other is overwritten")
+    files = locate(what, split=split)
+    with records_bar(target.name, files.records) as progress:
+        records = export_array_record(map(Path, files.paths), target, progress)
+    out.print(f"{target}: {records:,} records of {len(files.paths)} files", markup=False, soft_wrap=True)
 
 
 def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":

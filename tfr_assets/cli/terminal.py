@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console, Group
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -70,6 +78,15 @@ def steps_bar(label: str) -> Iterator[Callable[[str, int, int], None]]:
 def bytes_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """Shows a bar of bytes; yields a function that is told of bytes just done."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda more: bar.advance(task, more)
+
+
+@contextmanager
+def records_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Shows a bar of records; yields a function that is told of records just done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(label, total=total)
         yield lambda more: bar.advance(task, more)
