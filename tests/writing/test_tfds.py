@@ -157,10 +157,10 @@ def test_it_yields_what_read_yields(tmp_path: Path) -> None:
 
 def test_features_splits_and_counts(tmp_path: Path) -> None:
     layout, spec, splits = write(TABLE, tmp_path, counts={"train": 3, "validation": 1, "test": 2})
-    assert write_tfds_files(layout.shards, "sample", spec, splits, "Rows, counted.") is None
+    assert write_tfds_files(layout.shards, "sample", spec, splits) is None
     builder = tfds.builder_from_directory(layout.shards)
     info, features = builder.info, tfds.features
-    assert (info.name, str(info.version), info.description) == ("sample", "1.0.0", "Rows, counted.")
+    assert (info.name, str(info.version)) == ("sample", "1.0.0")
     assert {name: type(connector) for name, connector in info.features.items()} == {
         **dict.fromkeys(["id", "on", "value", "tags", "pixels", "at", "place/x"], features.Tensor),
         "name": features.Text,

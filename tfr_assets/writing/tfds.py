@@ -28,7 +28,6 @@ def tfds_files(
     name: str,
     spec: FeatureSpec,
     splits: Mapping[str, Sequence[Manifest]],
-    description: str = "",
     images: ImageFacts = UNKNOWN,
 ) -> dict[str, bytes] | str:
     """Returns the files' contents by name, in the order to write them in; or, in a sentence, why there are none.
@@ -37,7 +36,6 @@ def tfds_files(
         name: The dataset's, as in the shards' names.
         spec: The features of all records.
         splits: The manifests of every split's shards, in order.
-        description: What the dataset is, for people.
         images: What is known of encoded images, if there are any.
     """
     if reason := _obstacle(spec, splits):
@@ -50,8 +48,6 @@ def tfds_files(
         "fileFormat": "tfrecord",
         "splits": [_split(split, manifests) for split, manifests in splits.items()],
     }
-    if description:
-        info["description"] = description
     if keys := _supervised(features["featuresDict"]["features"]):
         info["supervisedKeys"] = keys
     return {FEATURES: _text(features), **dict(labels.values()), INFO: _text(info)}
@@ -62,7 +58,6 @@ def write_tfds_files(
     name: str,
     spec: FeatureSpec,
     splits: Mapping[str, Sequence[Manifest]],
-    description: str = "",
     images: ImageFacts = UNKNOWN,
 ) -> str | None:
     """Puts the files beside the shards that they describe; those that no longer hold go.
@@ -72,7 +67,6 @@ def write_tfds_files(
         name: The dataset's, as in the shards' names.
         spec: The features of all records.
         splits: The manifests of every split's shards, in order.
-        description: What the dataset is, for people.
         images: What is known of encoded images, if there are any.
 
     Returns:
@@ -81,7 +75,7 @@ def write_tfds_files(
     Raises:
         WriteError: The file system refused.
     """
-    made = tfds_files(name, spec, splits, description, images)
+    made = tfds_files(name, spec, splits, images)
     files = {} if isinstance(made, str) else made
     if not files or not all(_holds(folder / file, content) for file, content in files.items()):
         withdraw_tfds_files(folder)
