@@ -194,6 +194,11 @@ def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) 
     return found if count is None else _counted(found, count // size if drop_remainder else -(-count // size))
 
 
+def records_in(files: RecordFiles, options: ReadOptions) -> int:
+    """Returns how many records there are to read."""
+    return sum(piece.records for piece in pieces_of(files, options.shard))
+
+
 def shuffled(records: tf.data.Dataset, options: ReadOptions) -> tf.data.Dataset:
     """Draws records at random from as many as the options say, in another order every epoch."""
     return records.shuffle(options.shuffle, options.seed) if options.shuffle else records
