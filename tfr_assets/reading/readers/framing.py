@@ -7,7 +7,7 @@ have no TensorFlow. It imports none itself.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,19 +21,32 @@ from tfr_assets.records.report import examine
 from tfr_assets.records.scan import Fault, FaultKind, scan_blocks
 
 
-def piece_records(piece: Piece, compression: str, lost: list[Fault] | None = None) -> Iterator[np.ndarray]:
+@dataclass
+class Losses:
+    """What was left out.
+
+    Attributes:
+        records: Number of damaged records.
+        faults: What was wrong; one fault may cost several records.
+    """
+
+    records: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+
+def piece_records(piece: Piece, compression: str, losses: Losses | None = None) -> Iterator[np.ndarray]:
     """Yields the records of a piece, about a megabyte of them at a time.
 
     Args:
         piece: What to read.
         compression: That of its file.
-        lost: Takes the faults that were met, and the intact records are given all the same. None: a fault is an error.
+        losses: Is told what was left out, and the intact records are given all the same. None: a fault is an error.
 
     Yields:
         Arrays of `bytes` objects, of shape (n,).
 
     Raises:
-        DamagedFile: There is a fault, and `lost` is None.
+        DamagedFile: There is a fault, and `losses` is None.
         SourceError: A remote file cannot be read.
     """
     given = 0
@@ -54,8 +67,9 @@ def piece_records(piece: Piece, compression: str, lost: list[Fault] | None = Non
     if given < piece.records and not faults:
         detail = f"found {given}, the manifest says {piece.records}"
         faults = [Fault(piece.path, piece.first + given, piece.stop, FaultKind.COUNT, detail)]
-    if lost is not None:
-        lost += faults
+    if losses is not None:
+        losses.records += piece.records - given
+        losses.faults += faults
     elif faults:
         raise DamagedFile("\n".join(map(str, faults[:3])))
 

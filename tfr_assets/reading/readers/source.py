@@ -17,10 +17,9 @@ import tensorflow as tf
 
 from tfr_assets.errors import TfrError
 from tfr_assets.reading.files import RecordFiles, lines
-from tfr_assets.reading.readers.framing import piece_records, verify_piece
+from tfr_assets.reading.readers.framing import Losses, piece_records, verify_piece
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.pieces import Piece, pieces_of
-from tfr_assets.records.scan import Fault
 
 COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
 STRINGS = tf.TensorSpec((None,), tf.string)
@@ -36,13 +35,13 @@ class _Source:
         files: All files.
         options: How they are read.
         pieces: What of them is read.
-        lost: Faults that were passed over in this epoch.
+        losses: What was left out in this epoch.
     """
 
     files: RecordFiles
     options: ReadOptions
     pieces: list[Piece]
-    lost: list[Fault] = field(default_factory=list)
+    losses: Losses = field(default_factory=Losses)
 
     @property
     def count(self) -> int:
@@ -123,16 +122,17 @@ class _Source:
 
     def _framed(self, number: np.int32) -> Iterator[tuple[np.ndarray, str]]:
         try:
-            lost = self.lost if self.skips else None
-            for records in piece_records(self.pieces[number], self.files.compression, lost):
+            losses = self.losses if self.skips else None
+            for records in piece_records(self.pieces[number], self.files.compression, losses):
                 yield records, ""
         except (TfrError, OSError) as error:
             yield np.empty(0, object), str(error)  # raised here, it would reach training code as a stack trace
 
     def _warn(self) -> Iterator[np.ndarray]:
-        lost, self.lost[:] = list(self.lost), []
-        if lost:
-            warnings.warn(f"damaged records were left out, at {len(lost)} places:\n{lines(map(str, lost))}", stacklevel=2)
+        losses, self.losses = self.losses, Losses()
+        if losses.faults:
+            places = lines(map(str, losses.faults))
+            warnings.warn(f"{losses.records} damaged records of {self.count} were left out:\n{places}", stacklevel=2)
         yield from ()
 
 
