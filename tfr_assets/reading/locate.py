@@ -4,6 +4,7 @@
     data/flights                                 the same, by its folder            ─┴→ its shards, else its merged file
     data/flights/shards                          a folder of TFRecord files
     data/flights/merged/flights-train.tfrecord   one file
+    https://example.org/flights                  the same, elsewhere: see `remote`
 
 The manifests say which files there are: a set is all that is `-of-N`, and nothing is read that no manifest vouches for.
 """
@@ -12,16 +13,14 @@ import difflib
 import os
 import re
 from pathlib import Path
-from typing import Literal
 
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import Layout, manifest_path
 from tfr_assets.reading.files import RecordFiles, dataset_of, gather, lines
+from tfr_assets.reading.remote import locate_url
+from tfr_assets.reading.sets import CHOICES, FileChoice, sets_of
 
-FileChoice = Literal["shards", "merged"]
-_CHOICES: tuple[FileChoice, ...] = ("shards", "merged")
 _DEFINED = Path(__file__).parent.parent / "defs"  # a folder for each dataset that the project defines
-_FILE = re.compile(r"(?P<stem>.+\.tfrecord)(?:-\d{5}-of-(?P<count>(?!00000)\d{5}))?")
 
 
 def locate(
@@ -29,6 +28,7 @@ def locate(
     files: FileChoice | None = None,
     root: Path | None = None,
     split: str | None = None,
+    sizes_must_fit: bool = True,
 ) -> RecordFiles:
     """Returns the files to read. Opens manifests only.
 
@@ -38,31 +38,34 @@ def locate(
         files: `shards` or `merged`, for a dataset; None: its shards if all are there, else its merged file.
         root: Folder of all datasets; None: `data_root()`.
         split: Which split; None: the only one, or `train`.
+        sizes_must_fit: Whether to refuse files of another size than written.
 
     Raises:
         ConfigError: There is no such dataset, path, choice or split.
         StaleError: Something must be written (again) first: files are missing, or of several versions.
         DamagedFile: A file differs from its manifest in size, or holds no tf.Examples.
     """
-    if files not in (None, *_CHOICES):
+    if files not in (None, *CHOICES):
         raise ConfigError(f"files={files!r}: use 'shards', 'merged' or None: the shards if all are there, else merged")
+    if isinstance(what, str) and "://" in what and not what.startswith("file://"):
+        return locate_url(what, files, split, sizes_must_fit)
     if isinstance(what, str) and not re.search("[/.~]", what):
         folder = Layout.of(what, root).folder
         if not folder.is_dir():
             _check_name(what, folder.parent)
-        return _of_dataset(folder, files, split)
-    path = Path(what).expanduser()
+        return _of_dataset(folder, files, split, sizes_must_fit)
+    path = Path(os.fspath(what).removeprefix("file://")).expanduser()
     if not path.exists():
         raise ConfigError(f"there is no file or folder {path}; give the name of a dataset, or the path of its files")
-    if any((path / part).is_dir() for part in ("raw", *_CHOICES)):
-        return _of_dataset(path, files, split)
+    if any((path / part).is_dir() for part in ("raw", *CHOICES)):
+        return _of_dataset(path, files, split, sizes_must_fit)
     if files is not None:
         raise ConfigError(f"files={files!r} chooses among a dataset's, but {path} is already chosen; leave it out")
     if path.is_dir():
-        return gather(_whole_set(path, split))
+        return gather(_whole_set(path, split), sizes_must_fit)
     if split is not None:
         raise ConfigError(f"split={split!r} chooses among a dataset's, but {path} is one file; leave it out")
-    return gather([path])
+    return gather([path], sizes_must_fit)
 
 
 def _check_name(name: str, root: Path) -> None:
@@ -80,8 +83,8 @@ def _check_name(name: str, root: Path) -> None:
     raise ConfigError(f"there is no dataset {name!r} in {root}; {hint}")
 
 
-def _of_dataset(folder: Path, files: FileChoice | None, split: str | None) -> RecordFiles:
-    chosen = _CHOICES if files is None else (files,)
+def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes_must_fit: bool) -> RecordFiles:
+    chosen = CHOICES if files is None else (files,)
     there = [choice for choice in chosen if any((folder / choice / "manifest").glob("*.json"))]
     if not there:
         wanted = {None: "TFRecord files", "shards": "shards", "merged": "merged file"}[files]
@@ -92,14 +95,13 @@ def _of_dataset(folder: Path, files: FileChoice | None, split: str | None) -> Re
         if len(there) == 1:
             raise
         paths = _whole_set(folder / there[1], split)  # while shards are being written, the merged file can be read
-    return gather(paths)
+    return gather(paths, sizes_must_fit)
 
 
 def _whole_set(folder: Path, split: str | None) -> list[Path]:
     """Returns the files of the one set of a split in a folder that is complete: all of one name and one `-of-N`."""
-    matches = [_FILE.fullmatch(manifest.stem) for manifest in (folder / "manifest").glob("*.json")]
-    found = {(m["stem"], m["count"] or "") for m in matches if m}
-    sets = [_set(folder, *each) for each in sorted(_of_split(found, split, folder))]
+    names = sets_of([manifest.stem for manifest in (folder / "manifest").glob("*.json")], split, str(folder))
+    sets = [[folder / name for name in each] for each in names]
     if not sets:
         raise StaleError(
             f"{folder} is no dataset, and no manifest in {folder}/manifest says what its files must hold. Write them "
@@ -108,7 +110,7 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
     whole = [paths for paths in sets if not any(map(_lacks, paths))]
     if len(whole) == 1:
         return whole[0]
-    dataset = dataset_of(sets[0][0])
+    dataset = dataset_of(sets[0][0].name)
     if whole:
         raise StaleError(
             f"{folder} holds several sets; `tfr run {dataset}` removes outdated shards, or give the path of one file:\n"
@@ -116,25 +118,6 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
         )
     lacking = [line for paths in sets for path in paths if (line := _lacks(path))]
     raise StaleError(f"{folder} is not complete; run `tfr run {dataset}` to write what is missing:\n{lines(lacking)}")
-
-
-def _of_split(found: set[tuple[str, str]], split: str | None, folder: Path) -> set[tuple[str, str]]:
-    """Returns the sets that are of a split; a file that is not named `NAME-SPLIT.tfrecord…` is of none."""
-    splits = {stem.removesuffix(".tfrecord").partition("-")[2] for stem, _ in found}
-    if split is None:
-        split = next(iter(splits)) if len(splits) == 1 else "train"
-    if found and split not in splits:
-        raise ConfigError(f"there is no split {split!r} in {folder}; choose split={_either(sorted(splits))}")
-    return {(stem, count) for stem, count in found if stem.removesuffix(".tfrecord").partition("-")[2] == split}
-
-
-def _either(names: list[str]) -> str:
-    return " or ".join(map(repr, names))
-
-
-def _set(folder: Path, stem: str, count: str) -> list[Path]:
-    places = [f"-{index:05d}-of-{count}" for index in range(int(count))] if count else [""]
-    return [folder / f"{stem}{place}" for place in places]
 
 
 def _lacks(path: Path) -> str | None:
