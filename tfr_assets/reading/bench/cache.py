@@ -1,0 +1,38 @@
+"""The page cache: files out of it, and how fast their bytes can be read at all."""
+
+import os
+import time
+from collections.abc import Iterable
+
+_CHUNK = 4 << 20
+
+
+def drop_pages(paths: Iterable[str]) -> None:
+    """Takes files out of the page cache, so that their next reading comes from the disk. Needs no special right.
+
+    Only pages that are on the disk can be dropped, so the files are flushed first. Files that are not local (URLs) have
+    no pages here.
+    """
+    for path in paths:
+        if "://" in path:
+            continue
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def seconds_of_plain_reading(paths: Iterable[str]) -> float:
+    """Returns how long it takes to read files from beginning to end: no reader can be faster on one thread."""
+    buffer = bytearray(_CHUNK)
+    started = time.perf_counter()
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            while os.readv(descriptor, [buffer]):
+                pass
+        finally:
+            os.close(descriptor)
+    return time.perf_counter() - started
