@@ -137,9 +137,14 @@ class Measurement:
         """How many descriptors the reader may have open."""
         return DESCRIPTOR_CEILINGS.get(self.reader, DESCRIPTOR_CEILING)
 
+    @property
+    def circumstances(self) -> tuple[Any, ...]:
+        """What two measurements must share to be compared."""
+        return (self.hardware, self.data_version, self.batch_size, self.step_ms, self.decode_ms)
+
     def comparable(self, other: "Measurement") -> bool:
         """Whether another measurement is of the same reader, machine, data and settings."""
-        return self._circumstances() == other._circumstances()
+        return self.reader == other.reader and self.circumstances == other.circumstances
 
     def slower_than(self, before: "Measurement") -> bool:
         """Whether this is a regression: clearly slower than a comparable measurement, whatever their spreads."""
@@ -164,10 +169,6 @@ class Measurement:
 
     def _bytes_per_second(self, speed: Spread) -> float:
         return speed.median * self.bytes / self.records if self.records else 0.0
-
-    def _circumstances(self) -> tuple[Any, ...]:
-        settings = (self.batch_size, self.step_ms, self.decode_ms)
-        return (self.reader, self.hardware, self.data_version, settings)
 
 
 def load(folder: Path, reader: str) -> Measurement | None:

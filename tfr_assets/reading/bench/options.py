@@ -47,11 +47,6 @@ class BenchOptions:
         """Names of the readers to measure."""
         return self.only or READER_NAMES
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What two measurements must share to be comparable."""
-        return {name: getattr(self, name) for name in ("batch_size", "step_ms", "decode_ms")}
-
 
 def _check_whole(field: str, value: Any, least: int, example: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:

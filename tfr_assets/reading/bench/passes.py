@@ -59,7 +59,7 @@ def _timed_pass(dataset: tf.data.Dataset, step: float, longest: float) -> Pass:
     for batch in dataset:
         now = time.perf_counter() - start
         first = first or now
-        records += _size(batch)
+        records += records_of(batch)
         if now > longest:
             whole = False
             break
@@ -68,7 +68,7 @@ def _timed_pass(dataset: tf.data.Dataset, step: float, longest: float) -> Pass:
     return Pass(records, whole, time.perf_counter() - start, first, _cpu_seconds() - cpu)
 
 
-def _size(batch: dict[str, Any]) -> int:
+def records_of(batch: dict[str, Any]) -> int:
     """Returns the number of records of a batch."""
     any_feature = next(iter(batch.values()))
     return int(any_feature.nrows() if isinstance(any_feature, tf.RaggedTensor) else any_feature.shape[0])
