@@ -16,7 +16,6 @@ import dagster as dg
 
 from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
 from tfr_assets.components.load import PROJECT
-from tfr_assets.components.readers import READERS
 from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import load_planned
@@ -25,6 +24,7 @@ _INVOCATION = "tfr/invocation"
 _POLL_SECONDS = 0.1
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
 _OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged
+_READER_STEPS = 3  # readers, their checks, the report
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the number of steps done, and of all steps."""
@@ -114,7 +114,9 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         steps = len(dataset.shard_keys) + _OTHER_STEPS
         _run(refresh_job(dataset.name), dataset.shard_keys, steps, outcome, instance, progress)
     if outcome.ok and readers:
-        _run(readers_job(dataset.name), list(READERS), 1, outcome, instance, progress)
+        job = reconstruct_job(readers_job(dataset.name))
+        keys = list(job.partitions_def.get_partition_keys()) if job.partitions_def else []
+        _run(job.name, keys, _READER_STEPS, outcome, instance, progress)
     return outcome
 
 

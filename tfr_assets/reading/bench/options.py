@@ -1,7 +1,8 @@
 """What to measure of the readers, and how often."""
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfr_assets.errors import ConfigError
@@ -46,6 +47,10 @@ class BenchOptions:
     def readers(self) -> tuple[str, ...]:
         """Names of the readers to measure."""
         return self.only or READER_NAMES
+
+    def of(self, readers: Sequence[str]) -> "BenchOptions":
+        """Returns the same for some readers only."""
+        return replace(self, only=tuple(readers))
 
 
 def _check_whole(field: str, value: Any, least: int, example: str) -> None:

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 import tensorflow as tf
@@ -66,7 +66,9 @@ class _Recorder:
         """Records two epochs of a pipeline."""
         options = tf.data.Options()
         options.experimental_optimization.inject_prefetch = False  # by itself it would, and naive were not naive
-        dataset = build(self).with_options(options).repeat(_EPOCHS)  # of one iterator: making another takes longer than all that is recorded
+        dataset = (
+            build(self).with_options(options).repeat(_EPOCHS)
+        )  # of one iterator: making another takes longer than all that is recorded
         self._spans = {lane: [] for lane in ("open", "read", "map", "train")}
         for _ in dataset:
             self._timed("train", time.sleep, step)
@@ -99,7 +101,7 @@ class _Recorder:
 
 def _open(path: str, compression: str) -> IO[bytes]:
     if compression == "gzip":
-        return gzip.open(path, "rb")
+        return cast(IO[bytes], gzip.open(path, "rb"))
     if compression == "zlib":
         with Path(path).open("rb") as file:
             return io.BytesIO(zlib.decompressobj().decompress(file.read(_ENOUGH_BYTES), _ENOUGH_BYTES))

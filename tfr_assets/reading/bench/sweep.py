@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import tensorflow as tf
 
@@ -33,8 +34,9 @@ def sweep(files: RecordFiles, reader: str, option: str, values: Sequence[int]) -
     Raises:
         DamagedFile: A pass failed.
     """
-    build, options = reader_named(reader), ReadOptions()
-    made = {value: build(files, replace(options, **{option: value})) for value in values}
+    build = reader_named(reader)
+    settings: dict[int, dict[str, Any]] = {value: {option: value} for value in values}
+    made = {value: build(files, replace(ReadOptions(), **setting)) for value, setting in settings.items()}
     speeds: dict[int, list[float]] = {value: [] for value in values}
     try:
         for round_ in range(1 + _ROUNDS):
