@@ -23,6 +23,8 @@ class RecordFiles:
         features: How their records are parsed.
         records: Number of records in all of them.
         bytes: Size of all of them.
+        counts: Number of records of each.
+        sizes: Bytes of each.
     """
 
     paths: tuple[str, ...]
@@ -30,6 +32,8 @@ class RecordFiles:
     features: FeatureSpec
     records: int
     bytes: int
+    counts: tuple[int, ...]
+    sizes: tuple[int, ...]
 
 
 def gather(paths: Sequence[Path]) -> RecordFiles:
@@ -60,6 +64,8 @@ def gather(paths: Sequence[Path]) -> RecordFiles:
         features=first.features,
         records=sum(manifest.records for _, manifest in found),
         bytes=sum(manifest.bytes for _, manifest in found),
+        counts=tuple(manifest.records for _, manifest in found),
+        sizes=tuple(manifest.bytes for _, manifest in found),
     )
 
 

@@ -1,56 +1,35 @@
-"""The readers: named ways to turn files into batches. All give the same batches; they differ in how fast.
-
-    vectorized   files one after another → records → batch → parse whole batches in parallel → prefetch
+"""The readers by name: ways to turn files into batches. All give the same records; they differ in how fast.
 
 A reader is a pure function of files and options, so that each can be measured like any other.
 """
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import tensorflow as tf
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.spec import Tensors, parser
+from tfr_assets.reading.readers.autotuned import autotuned
+from tfr_assets.reading.readers.merged import merged
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.readers.sharded import sharded
+from tfr_assets.reading.readers.stepwise import interleave, naive, parallel_map, prefetch, vectorized
 
-_COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What batches to give.
-
-    Attributes:
-        batch_size: Records a batch; the last one has what is left.
-        drop_remainder: Whether to leave out a last batch that is not full.
-
-    Raises:
-        ConfigError: The batch size is no positive integer.
-    """
-
-    batch_size: int = 1024
-    drop_remainder: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.batch_size, int) or isinstance(self.batch_size, bool) or self.batch_size < 1:
-            raise ConfigError(f"batch_size={self.batch_size!r} must be a positive integer, such as 1024")
-
+__all__ = ["READERS", "ReadOptions", "Reader", "reader_named"]
 
 Reader = Callable[[RecordFiles, ReadOptions], tf.data.Dataset]
 
-
-def vectorized(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
-    """Reads one file after another and parses whole batches in parallel.
-
-    For small records this is the best stock pipeline: interleaving single records costs more than it saves.
-    """
-    batches = _records(files).batch(options.batch_size, drop_remainder=options.drop_remainder)
-    return batches.map(_parser(files), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-
-
-READERS: dict[str, Reader] = {"vectorized": vectorized}
+READERS: dict[str, Reader] = {
+    "naive": naive,
+    "prefetch": prefetch,
+    "interleave": interleave,
+    "parallel_map": parallel_map,
+    "vectorized": vectorized,
+    "autotuned": autotuned,
+    "sharded": sharded,
+    "merged": merged,
+}
 
 
 def reader_named(name: str) -> Reader:
@@ -64,16 +43,3 @@ def reader_named(name: str) -> Reader:
         hint = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(READERS)}"
         raise ConfigError(f"there is no reader {name!r}; {hint}")
     return READERS[name]
-
-
-def _records(files: RecordFiles) -> tf.data.Dataset:
-    """Returns the serialized records, as many as the manifests say or an error.
-
-    TensorFlow alone takes a file that is cut between two records for a shorter one.
-    """
-    records = tf.data.TFRecordDataset(list(files.paths), _COMPRESSION_TYPES[files.compression])
-    return records.apply(tf.data.experimental.assert_cardinality(files.records))
-
-
-def _parser(files: RecordFiles) -> Callable[[tf.Tensor], Tensors]:
-    return parser(files.features)

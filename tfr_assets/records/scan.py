@@ -7,10 +7,11 @@ its record fits into the file.
 Memory is one buffer, as large as the largest record but at least 1 MiB.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -214,6 +215,30 @@ def scan_stream(
     Raises:
         OSError: The file cannot be read.
     """
+    blocks = scan_blocks(stream, path, progress, max_faults)
+    while True:
+        try:
+            buffer, frames, offset = next(blocks)
+        except StopIteration as end:
+            return cast(Scan, end.value)
+        if visit:
+            visit(buffer, frames, offset)
+
+
+def scan_blocks(
+    stream: InputStream, path: Path | str, progress: Progress | None = None, max_faults: int = 1000
+) -> Generator[tuple[np.ndarray, np.ndarray, int], None, Scan]:
+    """Does what `scan_stream` does, for one who takes the records rather than being called.
+
+    Yields:
+        What `FrameVisitor` takes. The buffer's content is gone with the next block.
+
+    Returns:
+        What the scan found.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
     buffer = np.empty(_BUFFER, np.uint8)
     frames, raw_faults = np.empty((_FRAMES, 3), np.int64), np.empty((_FAULTS, _FAULT), np.int64)
     state = np.zeros(_STATE, np.int64)
@@ -234,8 +259,8 @@ def scan_stream(
         if stream_fault:
             left = _UNKNOWN  # what is cut off by the stream's own fault is no second fault
         _scan(address_of(buffer), filled, offset, left, address_of(frames), address_of(raw_faults), state)
-        if visit and state[FRAMES]:
-            visit(buffer, frames[: state[FRAMES]], offset)
+        if state[FRAMES]:
+            yield buffer, frames[: state[FRAMES]], offset
         total += int(state[FAULTS])
         found += [_fault(str(path), line) for line in raw_faults[: state[FAULTS]].tolist()]
         if state[RESUMED] >= 0 and len(found) == total:

@@ -1,0 +1,46 @@
+"""Remote files as local descriptors: a thread copies what comes into a pipe, which bounds how far it runs ahead."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+
+from tfr_assets.errors import TfrError
+from tfr_assets.records.files import write_all
+from tfr_assets.sources.files import RawFile
+
+
+@contextmanager
+def open_piped(url: str) -> Iterator[int]:
+    """Opens a remote file for reading from its beginning to its end.
+
+    Whatever fsspec knows is read, as one stream: no request a block.
+
+    Yields:
+        A descriptor to read from; it cannot be sought in.
+
+    Raises:
+        SourceError: The store failed; after the block, if it has read all that came.
+    """
+    read_end, write_end = os.pipe()
+    failures: list[TfrError] = []
+    thread = Thread(target=_copy, args=(url, write_end, failures), name=f"read {url}", daemon=True)
+    thread.start()
+    try:
+        yield read_end
+    finally:
+        os.close(read_end)  # the copying ends with its next write
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _copy(url: str, descriptor: int, failures: list[TfrError]) -> None:
+    try:
+        with suppress(BrokenPipeError):  # who reads has seen enough
+            for chunk in RawFile(url, "tfrecord").chunks():
+                write_all(descriptor, chunk)
+    except TfrError as error:
+        failures.append(error)
+    finally:
+        os.close(descriptor)

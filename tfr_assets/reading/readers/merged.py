@@ -1,0 +1,35 @@
+"""The one file that holds all records of a split."""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+from tfr_assets.errors import ConfigError, StaleError
+from tfr_assets.reading.files import RecordFiles, dataset_of, gather
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.readers.stepwise import vectorized
+
+
+def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+    """Reads the merged file in place of the shards it was made of.
+
+    Raises:
+        ConfigError: The files are no dataset's shards.
+        StaleError: There is no merged file yet, or it holds other records.
+    """
+    return vectorized(files if len(files.paths) == 1 else merged_of(files), options)
+
+
+def merged_of(files: RecordFiles) -> RecordFiles:
+    """Returns the merged file of a dataset's shards. Raises as `merged`."""
+    shard = Path(files.paths[0])
+    stem, place, _ = shard.name.rpartition(".tfrecord-")
+    if not place or "://" in files.paths[0]:
+        raise ConfigError(f"reader 'merged' reads a dataset by its name or folder, not {shard.parent}; leave it out")
+    path, command = shard.parent.parent / "merged" / f"{stem}.tfrecord", f"`tfr run {dataset_of(shard)}`"
+    if not path.is_file():
+        raise StaleError(f"there is no merged file {path}; {command} writes it")
+    found = gather([path])
+    if found.records != files.records:
+        raise StaleError(f"{path} holds {found.records} records, the shards {files.records}; {command} merges them anew")
+    return found

@@ -1,0 +1,37 @@
+"""Serialized records → tensors, by the batch or, as most guides do it, one at a time."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfr_assets.reading.decode import decoder
+from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.spec import Tensors, parser
+
+
+def parse_batch(files: RecordFiles, options: ReadOptions) -> Callable[[tf.Tensor], Tensors]:
+    """Returns a function from serialized records of shape (B,) to the tensors that `reading.spec` promises."""
+    parse, decode = parser(files.features), decoder(files.features, options.decode)
+
+    @tf.autograph.experimental.do_not_convert  # as `parser`
+    def parse_and_decode(serialized: tf.Tensor) -> Tensors:
+        return decode(parse(serialized))
+
+    return parse_and_decode
+
+
+def parse_one(files: RecordFiles, options: ReadOptions) -> Callable[[tf.Tensor], Tensors]:
+    """Returns a function from one serialized record of shape () to its tensors, without the batch's dimension."""
+    parse = parse_batch(files, options)
+
+    @tf.autograph.experimental.do_not_convert
+    def parse_single(serialized: tf.Tensor) -> Tensors:
+        return {name: tensor[0] for name, tensor in parse(serialized[None]).items()}
+
+    return parse_single
+
+
+def batch_of_ones(ones: tf.data.Dataset, options: ReadOptions) -> tf.data.Dataset:
+    """Batches what `parse_one` gave; rows of different length become ragged tensors."""
+    return ones.ragged_batch(options.batch_size, options.drop_remainder, row_splits_dtype=tf.int64)

@@ -1,0 +1,225 @@
+"""Pieces of files → datasets of serialized records: where every reader begins.
+
+    records   one by one                        what is read of a file comes as
+    chunks    about a megabyte at a time        many as fit, never of two files
+    batches   as many as a batch has            files' ends leave no mark
+
+TensorFlow's own reader does the reading. Where faults shall be named, each piece is verified right before it is read,
+which costs a few percent. Damage to pass over and remote storage are the business of `framing`.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import tensorflow as tf
+
+from tfr_assets.errors import TfrError
+from tfr_assets.reading.files import RecordFiles, lines
+from tfr_assets.reading.readers.framing import piece_records, verify_piece
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.readers.pieces import Piece, pieces_of
+from tfr_assets.records.scan import Fault
+
+COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
+STRINGS = tf.TensorSpec((None,), tf.string)
+_CHUNK_BYTES = 1 << 20
+_BUFFER = 256 << 10  # as TensorFlow's own
+
+
+@dataclass
+class _Source:
+    """Opens pieces of files.
+
+    Attributes:
+        files: All files.
+        options: How they are read.
+        pieces: What of them is read.
+        lost: Faults that were passed over in this epoch.
+    """
+
+    files: RecordFiles
+    options: ReadOptions
+    pieces: list[Piece]
+    lost: list[Fault] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return sum(piece.records for piece in self.pieces)
+
+    @property
+    def skips(self) -> bool:
+        return self.options.on_error == "skip"
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether the project's own scan reads, rather than TensorFlow."""
+        return self.skips or any("://" in piece.path for piece in self.pieces)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether TensorFlow's reader can take all files as they are, one after another."""
+        whole = all(piece.whole for piece in self.pieces) and len(self.pieces) == len(self.files.paths)
+        return whole and not self.is_framed and not self.options.shuffle and self.options.on_error == "unchecked"
+
+    @property
+    def chunk(self) -> int:
+        """Records that are passed on at once."""
+        size = self.files.bytes // max(1, self.files.records)
+        return max(1, min(self.options.batch_size, _CHUNK_BYTES // max(1, size)))
+
+    def elements(self) -> tf.data.Dataset:
+        """Returns the pieces as a dataset, in another order every epoch if that is asked for."""
+        columns = {
+            "number": tf.range(len(self.pieces)),
+            "path": tf.constant([piece.path for piece in self.pieces], tf.string),
+            **{
+                name: tf.constant([getattr(piece, name) for piece in self.pieces], tf.int64)
+                for name in ("start", "skip", "records")
+            },
+        }
+        pieces = tf.data.Dataset.from_tensor_slices(columns)
+        return pieces.shuffle(len(self.pieces), self.options.seed) if self.options.shuffle and self.pieces else pieces
+
+    def records_of(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
+        """Returns the serialized records of a piece, one by one."""
+        if self.is_framed:
+            return self.chunks_of(piece).unbatch()
+        if self.options.on_error == "unchecked":
+            return self._stock(piece)
+        return tf.data.Dataset.from_tensors(piece).map(self._verified).flat_map(self._stock)
+
+    def chunks_of(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
+        """Returns the serialized records of a piece, some at a time."""
+        if not self.is_framed:
+            return self.records_of(piece).batch(self.chunk)
+        found = tf.data.Dataset.from_generator(
+            self._framed, output_signature=(STRINGS, tf.TensorSpec((), tf.string)), args=(piece["number"],)
+        )
+        return found.map(_refuse)
+
+    def report(self) -> tf.data.Dataset:
+        """Returns no records, but tells of those that were left out when it is reached."""
+        return tf.data.Dataset.from_generator(self._warn, output_signature=STRINGS)
+
+    def _stock(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
+        compression = COMPRESSION_TYPES[self.files.compression]
+        if all(each.whole for each in self.pieces):
+            return tf.data.TFRecordDataset(piece["path"], compression)
+        offsets = [piece["start"]] if not compression else tf.zeros((0,), tf.int64)
+        variant = tf.raw_ops.TFRecordDatasetV2(
+            filenames=[piece["path"]], compression_type=compression, buffer_size=_BUFFER, byte_offsets=offsets
+        )
+        records = tf.data.experimental.from_variant(variant, tf.TensorSpec((), tf.string))
+        return records.skip(piece["skip"]).take(piece["records"])
+
+    def _verified(self, piece: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        problem = tf.numpy_function(self._verify, [piece["number"]], tf.string)
+        return {**piece, "path": _refuse(piece["path"], problem)}
+
+    def _verify(self, number: np.int32) -> str:
+        return verify_piece(self.pieces[number], self.files.compression)
+
+    def _framed(self, number: np.int32) -> Iterator[tuple[np.ndarray, str]]:
+        try:
+            lost = self.lost if self.skips else None
+            for records in piece_records(self.pieces[number], self.files.compression, lost):
+                yield records, ""
+        except (TfrError, OSError) as error:
+            yield np.empty(0, object), str(error)  # raised here, it would reach training code as a stack trace
+
+    def _warn(self) -> Iterator[np.ndarray]:
+        lost, self.lost[:] = list(self.lost), []
+        if lost:
+            warnings.warn(f"damaged records were left out, at {len(lost)} places:\n{lines(map(str, lost))}", stacklevel=2)
+        yield from ()
+
+
+def records(
+    files: RecordFiles, options: ReadOptions, cycle_length: int = 1, block_length: int = 1, calls: int | None = None
+) -> tf.data.Dataset:
+    """Returns the serialized records one by one, of shape ().
+
+    Args:
+        files: Where they are.
+        options: Which of them, in which order.
+        cycle_length: Files that are read in turn.
+        block_length: Records from a file before it is the next one's turn.
+        calls: Files that are read in parallel; None: none.
+    """
+    source = _Source(files, options, pieces_of(files, options.shard))
+    if source.is_plain and cycle_length == 1:
+        found = tf.data.TFRecordDataset(list(files.paths), COMPRESSION_TYPES[files.compression])
+    else:
+        found = _in_turn(source.elements(), source.records_of, options, cycle_length, block_length, calls)
+    if source.skips:
+        return shuffled(found.concatenate(source.report().unbatch()), options)
+    return shuffled(_counted(found, source.count), options)
+
+
+def batches(
+    files: RecordFiles, options: ReadOptions, cycle_length: int = 1, calls: int | None = None
+) -> tf.data.Dataset:
+    """Returns the serialized records by the batch, of shape (B,); the last one has what is left.
+
+    Args:
+        files: Where they are.
+        options: Which of them, in which order.
+        cycle_length: Files that are read in turn, about a megabyte at a time.
+        calls: Files that are read in parallel; None: none.
+    """
+    source = _Source(files, options, pieces_of(files, options.shard))
+    if cycle_length == 1 and source.is_plain:
+        return records(files, options).batch(options.batch_size, drop_remainder=options.drop_remainder)
+    chunks = _in_turn(source.elements(), source.chunks_of, options, cycle_length, 1, calls)
+    if source.skips:
+        chunks = chunks.concatenate(source.report())
+    return rebatched(chunks, options, None if source.skips else source.count)
+
+
+def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) -> tf.data.Dataset:
+    """Makes batches of chunks, shuffled if that is asked for.
+
+    Args:
+        chunks: Serialized records, of shape (n,).
+        options: Tells the size of batches and the order.
+        count: Number of all records; None where that is not known.
+    """
+    size, drop_remainder = options.batch_size, options.drop_remainder
+    if options.shuffle:
+        one_by_one = chunks.unbatch() if count is None else _counted(chunks.unbatch(), count)
+        return shuffled(one_by_one, options).batch(size, drop_remainder=drop_remainder)
+    found = chunks.rebatch(size, drop_remainder=drop_remainder)
+    return found if count is None else _counted(found, count // size if drop_remainder else -(-count // size))
+
+
+def shuffled(records: tf.data.Dataset, options: ReadOptions) -> tf.data.Dataset:
+    """Draws records at random from as many as the options say, in another order every epoch."""
+    return records.shuffle(options.shuffle, options.seed) if options.shuffle else records
+
+
+def _counted(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
+    """Makes another number of elements an error: TensorFlow takes a file cut between two records for a shorter one."""
+    return dataset.apply(tf.data.experimental.assert_cardinality(count))
+
+
+def _in_turn(
+    pieces: tf.data.Dataset,
+    open_piece: Callable[[dict[str, tf.Tensor]], tf.data.Dataset],
+    options: ReadOptions,
+    cycle_length: int,
+    block_length: int,
+    calls: int | None,
+) -> tf.data.Dataset:
+    if cycle_length == 1 and calls is None:
+        return pieces.flat_map(open_piece)
+    return pieces.interleave(
+        open_piece, cycle_length, block_length, calls, deterministic=None if calls is None else options.deterministic
+    )
+
+
+def _refuse(value: tf.Tensor, problem: tf.Tensor) -> tf.Tensor:
+    """Passes a value on, unless a problem is told of."""
+    with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
+        return tf.identity(value)
