@@ -37,6 +37,7 @@ def cli() -> None:
     tfr run flights                       raw, shards, checks, merged, readers
     tfr verify data/flights/shards        every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
+    tfr bench readers flights             which reader is fastest here?
 
     Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
@@ -240,6 +241,47 @@ def inspect(path: Path, first: int, as_json: bool) -> None:
     else:
         show(found)
     sys.exit(1 if any(inspection.fault_count for inspection in found) else 0)
+
+
+@cli.group()
+def bench() -> None:
+    """Measure on this machine what is fastest."""
+
+
+@bench.command("readers")
+@click.argument("name")
+@click.option("--only", multiple=True, metavar="READER", help="Readers to measure; can be given several times.")
+@click.option("--batch-size", type=int, help="Records a batch.")
+@click.option("--repeats", type=int, help="Processes a reader, in turn with the others.")
+@click.option("--step-ms", type=float, help="Simulated training step after each batch.")
+@click.option("--decode-ms", type=float, help="Simulated cost of decoding a record.")
+@click.option("--latency-ms", type=float, help="Read over HTTP, with this time to the first byte.")
+@click.option("--mb-per-s", type=float, help="Read over HTTP, with this bandwidth of each connection.")
+@as_json
+def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_json: bool, **settings: Any) -> None:
+    """Measure how fast each reader reads a dataset, beside plain reading of the same bytes.
+
+    What is not given is as the dataset's YAML says. With settings of the YAML, the measurements are kept, and
+    tfr_assets.read uses the recommended reader from then on.
+    """
+    from dataclasses import replace
+
+    from tfr_assets.cli.bench import bench_readers
+    from tfr_assets.components.load import load_components
+    from tfr_assets.reading.bench.slow_server import Storage
+
+    components = load_components()
+    component, dataset = components[_dataset(name, {key: both[1] for key, both in components.items()}).name]
+    given = {key: value for key, value in settings.items() if value not in (None, ())}
+    options = replace(component.readers, **given)
+    remote = {"first_byte_ms": latency_ms, "mb_per_second": mb_per_s}
+    remote = {key: value for key, value in remote.items() if value is not None}
+    keep = not given.keys() - {"only", "repeats"}
+    storage = Storage(**remote) if remote else None
+    document = bench_readers(dataset.layout.folder, options, keep, storage, quiet=as_json)
+    if as_json:
+        _print_json(document)
+    sys.exit(1 if document["failures"] else 0)
 
 
 def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":

@@ -23,7 +23,7 @@ from tfr_assets.reading.files import RecordFiles
 from tfr_assets.records.manifest import Manifest
 
 _PASSES = "tfr_assets.reading.bench.passes"  # imports TensorFlow, which only the measuring processes need
-_LONGEST_WARM_PASS = 5.0  # seconds
+_LONGEST_WARM_PASS = 3.0  # seconds
 _ENOUGH = 10.0  # seconds of passes, after which a reader is not measured once more
 
 Progress = Callable[[str, int, int], None]

@@ -13,11 +13,13 @@ from tfr_assets.reading.names import READER_NAMES
 from tfr_assets.records.files import write_atomically
 
 FILE = "recommendation.json"
+DEFAULT = "vectorized"  # what is used where nothing is recommended
 NO_DEFAULT: Mapping[str, str] = {
-    "interleave": "it mixes the records of several files, so that their order is not the data's",
+    "autotuned": "it reads several files in turn, so that their order is not the data's; training that shuffles can use it",
+    "interleave": "it reads several files in turn, so that their order is not the data's",
     "cache_memory": "it keeps all parsed records in memory, which is for you to decide",
     "cache_file": "it keeps all parsed records in a file, which is for you to decide",
-    "sharded": "it is for one worker of several",
+    "sharded": "it is for one worker of several, and shuffles",
     "file_queue": "it needs worker processes",
     "merged": "it needs the merged file, and cannot read shards",
     "data_service": "it needs a service in processes of its own",
@@ -57,7 +59,7 @@ class Recommendation:
 
 
 def recommend(measurements: Mapping[str, Measurement]) -> Recommendation | None:
-    """Returns the fastest reader that suits everybody and read every record; None if there is none.
+    """Returns the fastest reader that suits everybody and read every record; None if the default was not measured.
 
     Speed is that of warm passes. Of measurements on several machines or of several versions of the data, the latest
     one's kind counts.
@@ -65,8 +67,8 @@ def recommend(measurements: Mapping[str, Measurement]) -> Recommendation | None:
     alike = comparable_to_latest(measurements)
     ranked = sorted(alike.values(), key=lambda each: each.warm.median, reverse=True)
     suitable = [each for each in ranked if each.reader not in NO_DEFAULT and each.complete]
-    if not suitable:
-        return None
+    if DEFAULT not in {each.reader for each in suitable}:
+        return None  # of a few that happened to be measured, the fastest may be slower
     best = suitable[0]
     faster = [each for each in ranked if each.warm.median > best.warm.median]
     return Recommendation(

@@ -11,14 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import IO, Any
 
 from tfr_assets.reading.bench.watch import Watch
 
 _SECONDS_BETWEEN_LOOKS = 0.01
+_MESSAGES_SHOWN = 20
 
 
 class ProcessFailed(RuntimeError):
@@ -28,8 +30,9 @@ class ProcessFailed(RuntimeError):
 class FreshProcesses:
     """Runs functions in processes of their own, one at a time. Made by `fresh_processes`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, messages: IO[bytes]) -> None:
         self._connection = connection
+        self._messages = messages
 
     def run(self, place: str, *arguments: Any) -> tuple[Any, Watch]:
         """Runs a function in a fresh process; returns what it returned, and what the process used.
@@ -53,16 +56,22 @@ class FreshProcesses:
         try:
             kind, value = self._connection.recv()
         except (EOFError, ConnectionResetError) as error:
-            raise ProcessFailed("the process that measures ended at once; its messages are above") from error
+            raise ProcessFailed(f"the process that measures ended at once.{self._last_messages()}") from error
         if kind == "raised":
             raise value
         if kind == "failed":
             raise ProcessFailed(value)
         if kind == "died":
             how = signal.Signals(-value).name if value < 0 else f"exit code {value}"
-            raise ProcessFailed(f"the measuring process ended without an answer: {how}")
+            raise ProcessFailed(f"the measuring process ended without an answer: {how}.{self._last_messages()}")
         assert kind == expected, kind
         return value
+
+    def _last_messages(self) -> str:
+        """Returns the end of what was written to standard error, which else nobody sees: TensorFlow is talkative."""
+        self._messages.seek(0)
+        said = self._messages.read().decode(errors="replace").splitlines()[-_MESSAGES_SHOWN:]
+        return "\n".join([" It said:", *said]) if said else ""
 
 
 @contextmanager
@@ -78,11 +87,14 @@ def fresh_processes(modules: Sequence[str]) -> Iterator[FreshProcesses]:
     ours, theirs = socket.socketpair()
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-m", "tfr_assets.reading.bench.nursery", str(theirs.fileno()), *modules]
+    messages = tempfile.TemporaryFile()
     with theirs:
-        nursery = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, start_new_session=True)
+        nursery = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], env=environment, stderr=messages, start_new_session=True
+        )
     connection = Connection(ours.detach())
     try:
-        processes = FreshProcesses(connection)
+        processes = FreshProcesses(connection, messages)
         processes._expect("ready")
         yield processes
     finally:
@@ -90,3 +102,4 @@ def fresh_processes(modules: Sequence[str]) -> Iterator[FreshProcesses]:
         with suppress(ProcessLookupError):
             os.killpg(nursery.pid, signal.SIGKILL)
         nursery.wait()
+        messages.close()

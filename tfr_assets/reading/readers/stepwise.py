@@ -1,10 +1,10 @@
 """The techniques of the performance guides, each alone, so that it shows what each of them buys.
 
-    naive          files one after another → parse a record → batch
-    prefetch       naive                                              → prefetch
-    interleave     files in turn, in parallel → parse a record → batch
-    parallel_map   files one after another → parse records in parallel → batch
-    vectorized     files one after another → batch → parse batches in parallel → prefetch
+naive          files one after another → parse a record → batch
+prefetch       naive                                              → prefetch
+interleave     files in turn, in parallel → parse a record → batch
+parallel_map   files one after another → parse records in parallel → batch
+vectorized     files one after another → batch → parse batches in parallel → prefetch
 """
 
 import tensorflow as tf
