@@ -274,10 +274,10 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     component, dataset = components[_dataset(name, {key: both[1] for key, both in components.items()}).name]
     given = {key: value for key, value in settings.items() if value not in (None, ())}
     options = replace(component.readers, **given)
-    remote = {"first_byte_ms": latency_ms, "mb_per_second": mb_per_s}
-    remote = {key: value for key, value in remote.items() if value is not None}
+    far = {"first_byte_ms": latency_ms, "mb_per_second": mb_per_s}
+    slow = {key: value for key, value in far.items() if value is not None}
+    storage = Storage(**slow) if slow else None
     keep = not given.keys() - {"only", "repeats"}
-    storage = Storage(**remote) if remote else None
     document = bench_readers(dataset.layout.folder, options, keep, storage, quiet=as_json)
     if as_json:
         _print_json(document)

@@ -24,6 +24,7 @@ _INVOCATION = "tfr/invocation"
 _POLL_SECONDS = 0.1
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
 _OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged
+_ABOUT_READERS = ("readers", "reader_report")
 _READER_STEPS = 3  # readers, their checks, the report
 
 Progress = Callable[[str, int, int], None]
@@ -42,7 +43,7 @@ class Made:
         bytes: Their size.
         path: Where they lie.
         seconds: Wall time from the beginning of its first step to the end of its last.
-        records_per_second: How fast it was read, for a reader.
+        records_per_second: How fast the best reader was; of `reader_report`, the recommended one.
     """
 
     asset: str
@@ -211,12 +212,15 @@ def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> Non
 def _add(made: Made, metadata: dict[str, Any]) -> None:
     made.partitions += 1
     made.skipped += metadata.get("written") is False
-    made.records += int(metadata.get("dagster/row_count", 0))
-    made.bytes += int(metadata.get("dagster/size_bytes", 0))
+    records, size = int(metadata.get("dagster/row_count", 0)), int(metadata.get("dagster/size_bytes", 0))
     path = str(metadata.get("dagster/uri", ""))
     made.path = path if made.partitions == 1 else str(Path(path).parent)
-    if made.asset == "readers":
-        made.records_per_second = metadata.get("records_per_second")
+    if made.asset in _ABOUT_READERS:  # all read the same records
+        made.records, made.bytes = max(made.records, records), max(made.bytes, size)
+        made.records_per_second = max(made.records_per_second or 0.0, metadata.get("records_per_second", 0.0))
+    else:
+        made.records += records
+        made.bytes += size
 
 
 def _wall_seconds(prefix: str, run_id: str, instance: dg.DagsterInstance) -> float:

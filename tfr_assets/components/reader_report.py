@@ -47,7 +47,8 @@ def build_reader_report(look: Look, options: BenchOptions) -> dg.AssetsDefinitio
         if best := report.recommendation:
             context.log.info(f"recommended: {best.reader}, {best.why}")
         shown = {name: dg.MetadataValue.md(_picture(path.read_bytes(), name)) for name, path in pictures.items()}
-        return dg.MaterializeResult(metadata={**_metadata(report), "path": dg.MetadataValue.path(folder), **shown})
+        places: dict[str, Any] = {"dagster/uri": str(folder), "path": dg.MetadataValue.path(folder)}
+        return dg.MaterializeResult(metadata={**_metadata(report), **places, **shown})
 
     return reader_report
 
@@ -59,6 +60,8 @@ def _metadata(report: "Report") -> dict[str, Any]:
     shown: dict[str, Any] = {"readers": dg.MetadataValue.md(f"{table}\n\n{NOTE}")}
     if report.missing:
         shown["missing"] = dg.MetadataValue.md(markdown(["reader", "why"], list(report.missing.items())))
+    first = next(iter(report.measurements.values()))
+    shown |= {"dagster/row_count": first.records, "dagster/size_bytes": first.bytes}
     if best := report.recommendation:
         shown |= {"recommended": best.reader, "why": best.why, "hardware": str(best.hardware)}
         shown["records_per_second"] = best.records_per_second[best.reader]

@@ -1,5 +1,6 @@
 """The asset `readers`: how fast each way of reading the dataset is, one partition a reader."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -46,7 +47,7 @@ def build_readers(look: Look, options: BenchOptions) -> dg.AssetsDefinition:
             measured = measure_readers(files, options.of(chosen), lambda _, done, steps: report_progress(done, steps))
             for measurement in measured.measurements.values():
                 measurement.save(dataset.layout.readers)
-        metadata = {reader: _metadata(each) for reader, each in measured.measurements.items()}
+        metadata = {reader: _metadata(each, dataset.layout.readers) for reader, each in measured.measurements.items()}
         for reader, each in measured.measurements.items():
             context.log.info(f"{reader}: {each.warm.median:,.0f} records/s, {each.cold.median:,.0f} cold")
         if measured.failures:  # what was measured stays
@@ -60,10 +61,11 @@ def build_readers(look: Look, options: BenchOptions) -> dg.AssetsDefinition:
     return readers
 
 
-def _metadata(measured: "Measurement") -> dict[str, Any]:
+def _metadata(measured: "Measurement", folder: Path) -> dict[str, Any]:
     return {
         "dagster/row_count": measured.records,
         "dagster/size_bytes": measured.bytes,
+        "dagster/uri": str(folder / f"{measured.reader}.json"),
         "what": READER_DESCRIPTIONS[measured.reader],
         "seconds": measured.seconds,
         "records_per_second": measured.warm.median,

@@ -15,8 +15,8 @@ from tfr_assets.records.files import write_atomically
 FILE = "recommendation.json"
 DEFAULT = "vectorized"  # what is used where nothing is recommended
 NO_DEFAULT: Mapping[str, str] = {
-    "autotuned": "it reads several files in turn, so that their order is not the data's; training that shuffles can use it",
-    "interleave": "it reads several files in turn, so that their order is not the data's",
+    "autotuned": "it reads several files in turn, so that the order is not the data's; use it where order is nothing",
+    "interleave": "it reads several files in turn, so that the order is not the data's",
     "cache_memory": "it keeps all parsed records in memory, which is for you to decide",
     "cache_file": "it keeps all parsed records in a file, which is for you to decide",
     "sharded": "it is for one worker of several, and shuffles",

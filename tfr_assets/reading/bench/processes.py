@@ -87,19 +87,16 @@ def fresh_processes(modules: Sequence[str]) -> Iterator[FreshProcesses]:
     ours, theirs = socket.socketpair()
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-m", "tfr_assets.reading.bench.nursery", str(theirs.fileno()), *modules]
-    messages = tempfile.TemporaryFile()
-    with theirs:
-        nursery = subprocess.Popen(
-            command, pass_fds=[theirs.fileno()], env=environment, stderr=messages, start_new_session=True
-        )
-    connection = Connection(ours.detach())
-    try:
-        processes = FreshProcesses(connection, messages)
-        processes._expect("ready")
-        yield processes
-    finally:
-        connection.close()
-        with suppress(ProcessLookupError):
-            os.killpg(nursery.pid, signal.SIGKILL)
-        nursery.wait()
-        messages.close()
+    with tempfile.TemporaryFile() as messages, Connection(ours.detach()) as connection:
+        with theirs:
+            nursery = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], env=environment, stderr=messages, start_new_session=True
+            )
+        try:
+            processes = FreshProcesses(connection, messages)
+            processes._expect("ready")
+            yield processes
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(nursery.pid, signal.SIGKILL)
+            nursery.wait()
