@@ -9,7 +9,6 @@ from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import markdown
 from tfr_assets.components.progress import logged
 from tfr_assets.components.readers import POOL
-from tfr_assets.errors import StaleError
 from tfr_assets.reading.bench.options import BenchOptions
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ def build_reader_report(look: Look, options: BenchOptions) -> dg.AssetsDefinitio
             report = make_report(
                 folder, files, options.readers, options.step_ms, lambda _, done, steps: report_progress(done, steps)
             )
-            if not report.measurements:
-                raise StaleError(f"no reader of {dataset.name} was measured yet; materialize `readers` first")
             pictures = report.save(folder)
         if best := report.recommendation:
             context.log.info(f"recommended: {best.reader}, {best.why}")

@@ -50,7 +50,7 @@ def timeline(
     plot = card.axes(left, card.top, width, height)
     plot.set(xlim=(0, width_seconds * 1e3), ylim=(height, 0))
     axis = ticks(0, width_seconds * 1e3, 8)
-    plot.vlines(list(axis), above, height, EDGE, linewidth=0.8)
+    plot.vlines(list(axis), above, height, EDGE, linewidth=0.8, zorder=0)
     for tick, text in axis.items():
         half = width_of(text, SMALL_SIZE) / 2
         at = min(left + tick / (width_seconds * 1e3) * width, MARGIN + INNER - half)
@@ -63,7 +63,7 @@ def timeline(
             bars = [((start - first) * 1e3, (end - start) * 1e3) for start, end in track]
             color = SERIES[number % len(SERIES)]
             # a thin edge keeps what is shorter than a pixel in sight
-            plot.broken_barh(bars, (top, _TRACK - 2), facecolors=color, edgecolors=color, linewidth=0.3)
+            plot.broken_barh(bars, (top, _TRACK - 2), facecolors=color, edgecolors=color, linewidth=0.3, zorder=2)
             top += _TRACK
         top += _BETWEEN + (0 if of_lane else _TRACK)
     for text, at in (marks or {}).items():

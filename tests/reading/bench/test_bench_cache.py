@@ -17,7 +17,9 @@ def resident(path: Path) -> int:
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         seen = (ctypes.c_ubyte * PAGES)()
         start = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
-        assert ctypes.CDLL(None, use_errno=True).mincore(ctypes.c_void_p(start), ctypes.c_size_t(len(mapped)), seen) == 0
+        assert (
+            ctypes.CDLL(None, use_errno=True).mincore(ctypes.c_void_p(start), ctypes.c_size_t(len(mapped)), seen) == 0
+        )
         return sum(page & 1 for page in seen)
 
 

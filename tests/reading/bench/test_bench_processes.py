@@ -69,8 +69,9 @@ def test_a_process_that_dies_is_told_of(processes: FreshProcesses, place: str, a
 
 
 def test_a_module_that_is_not_there_is_told_of() -> None:
-    with pytest.raises(ProcessFailed, match="(?s)ended at once.*No module named 'no_such_module'"), fresh_processes(
-        ["no_such_module"]
+    with (
+        pytest.raises(ProcessFailed, match=r"(?s)ended at once.*No module named 'no_such_module'"),
+        fresh_processes(["no_such_module"]),
     ):
         pass
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tfr_assets.errors import StaleError
 from tfr_assets.pictures import bars, curves
 from tfr_assets.reading.bench.measurement import Measurement, load
 from tfr_assets.reading.bench.processes import FreshProcesses, fresh_processes
@@ -111,9 +112,12 @@ def make_report(
         The report, which is not saved.
 
     Raises:
+        StaleError: There is no measurement.
         DamagedFile: A reader failed on the files.
     """
     found = {reader: measured for reader in readers if (measured := load(folder, reader))}
+    if not found:
+        raise StaleError(f"no reader was measured yet: {folder} holds no measurement; materialize `readers` first")
     measurements = comparable_to_latest(found)
     sweeps = [
         (option, reader, values)

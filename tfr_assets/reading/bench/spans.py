@@ -65,7 +65,7 @@ class _Recorder:
     def run(self, name: str, build: "Callable[[_Recorder], tf.data.Dataset]", step: float) -> Timeline:
         """Records two epochs of a pipeline."""
         options = tf.data.Options()
-        options.experimental_optimization.inject_prefetch = False  # by itself it would, and naive were not naive
+        options.experimental_optimization.apply_default_optimizations = False  # they prefetch, and naive were not naive
         dataset = (
             build(self).with_options(options).repeat(_EPOCHS)
         )  # of one iterator: making another takes longer than all that is recorded
