@@ -36,11 +36,12 @@ class RecordFiles:
     sizes: tuple[int, ...]
 
 
-def gather(paths: Sequence[Path]) -> RecordFiles:
+def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
     """Holds files against their manifests and against each other. Opens the manifests only.
 
     Args:
         paths: At least one file, in the order to read them in.
+        sizes_must_fit: Whether to refuse files of another size than written.
 
     Raises:
         StaleError: A file has no manifest, or was made from other data or settings than the first.
@@ -48,7 +49,7 @@ def gather(paths: Sequence[Path]) -> RecordFiles:
     """
     found = [(path, _manifest(path)) for path in paths]
     first = found[0][1]
-    if wrong := [line for path, manifest in found if (line := _wrong_size(path, manifest))]:
+    if wrong := [line for path, manifest in found if (line := _wrong_size(path, manifest, sizes_must_fit))]:
         folders = " ".join(sorted({str(path.parent) for path in paths}))
         raise DamagedFile(f"files are not what was written; `tfr verify {folders}` tells more:\n{lines(wrong)}")
     if odd := [line for path, manifest in found if (line := _other_make(path, manifest, first))]:
@@ -91,9 +92,11 @@ def _manifest(path: Path) -> Manifest:
     return manifest
 
 
-def _wrong_size(path: Path, manifest: Manifest) -> str | None:
+def _wrong_size(path: Path, manifest: Manifest, must_fit: bool) -> str | None:
     if not path.is_file():
         return f"{path.name}: missing"
+    if not must_fit:
+        return None
     size = path.stat().st_size
     return None if size == manifest.bytes else f"{path.name}: {size} bytes, its manifest says {manifest.bytes}"
 

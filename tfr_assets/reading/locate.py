@@ -29,6 +29,7 @@ def locate(
     files: FileChoice | None = None,
     root: Path | None = None,
     split: str | None = None,
+    sizes_must_fit: bool = True,
 ) -> RecordFiles:
     """Returns the files to read. Opens manifests only.
 
@@ -38,6 +39,7 @@ def locate(
         files: `shards` or `merged`, for a dataset; None: its shards if all are there, else its merged file.
         root: Folder of all datasets; None: `data_root()`.
         split: Which split; None: the only one, or `train`.
+        sizes_must_fit: Whether to refuse files of another size than written.
 
     Raises:
         ConfigError: There is no such dataset, path, choice or split.
@@ -50,19 +52,19 @@ def locate(
         folder = Layout.of(what, root).folder
         if not folder.is_dir():
             _check_name(what, folder.parent)
-        return _of_dataset(folder, files, split)
+        return _of_dataset(folder, files, split, sizes_must_fit)
     path = Path(what).expanduser()
     if not path.exists():
         raise ConfigError(f"there is no file or folder {path}; give the name of a dataset, or the path of its files")
     if any((path / part).is_dir() for part in ("raw", *_CHOICES)):
-        return _of_dataset(path, files, split)
+        return _of_dataset(path, files, split, sizes_must_fit)
     if files is not None:
         raise ConfigError(f"files={files!r} chooses among a dataset's, but {path} is already chosen; leave it out")
     if path.is_dir():
-        return gather(_whole_set(path, split))
+        return gather(_whole_set(path, split), sizes_must_fit)
     if split is not None:
         raise ConfigError(f"split={split!r} chooses among a dataset's, but {path} is one file; leave it out")
-    return gather([path])
+    return gather([path], sizes_must_fit)
 
 
 def _check_name(name: str, root: Path) -> None:
@@ -80,7 +82,7 @@ def _check_name(name: str, root: Path) -> None:
     raise ConfigError(f"there is no dataset {name!r} in {root}; {hint}")
 
 
-def _of_dataset(folder: Path, files: FileChoice | None, split: str | None) -> RecordFiles:
+def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes_must_fit: bool) -> RecordFiles:
     chosen = _CHOICES if files is None else (files,)
     there = [choice for choice in chosen if any((folder / choice / "manifest").glob("*.json"))]
     if not there:
@@ -92,7 +94,7 @@ def _of_dataset(folder: Path, files: FileChoice | None, split: str | None) -> Re
         if len(there) == 1:
             raise
         paths = _whole_set(folder / there[1], split)  # while shards are being written, the merged file can be read
-    return gather(paths)
+    return gather(paths, sizes_must_fit)
 
 
 def _whole_set(folder: Path, split: str | None) -> list[Path]:

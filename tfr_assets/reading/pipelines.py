@@ -11,6 +11,9 @@ import tensorflow as tf
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.readers.autotuned import autotuned
+from tfr_assets.reading.readers.bounded import bounded
+from tfr_assets.reading.readers.cached import cache_file, cache_memory
+from tfr_assets.reading.readers.file_queue import file_queue
 from tfr_assets.reading.readers.merged import merged
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.sharded import sharded
@@ -26,8 +29,12 @@ READERS: dict[str, Reader] = {
     "interleave": interleave,
     "parallel_map": parallel_map,
     "vectorized": vectorized,
+    "cache_memory": cache_memory,
+    "cache_file": cache_file,
     "autotuned": autotuned,
     "sharded": sharded,
+    "bounded": bounded,
+    "file_queue": file_queue,
     "merged": merged,
 }
 

@@ -1,12 +1,21 @@
 """`tfr_assets.read`: what training code calls."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import tensorflow as tf
 
+from tfr_assets.errors import ConfigError
+from tfr_assets.reading.columns import with_columns
+from tfr_assets.reading.decode import Decode, decoded_features
+from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.locate import FileChoice, locate
 from tfr_assets.reading.pipelines import ReadOptions, reader_named
+from tfr_assets.reading.recommendation import recommended_reader
+
+_SHUFFLE = 10_000
 
 
 def read(
@@ -15,7 +24,14 @@ def read(
     *,
     split: str | None = None,
     files: FileChoice | None = None,
-    reader: str = "vectorized",
+    reader: str | None = None,
+    shuffle: bool | int = False,
+    seed: int | None = None,
+    shard: tuple[int, int] = (0, 1),
+    columns: Sequence[str] | None = None,
+    decode: Decode = False,
+    repeat: int | None = 1,
+    on_error: Literal["raise", "skip", "unchecked"] = "raise",
     drop_remainder: bool = False,
     root: Path | None = None,
 ) -> tf.data.Dataset:
@@ -29,6 +45,10 @@ def read(
     for batch in flights:
         batch["origin"]                  # tf.string, (256,); the last batch has what is left
         batch["dep_delay"]               # tf.float32, NaN where the column is null
+
+    tfr_assets.read("digits", shuffle=True, decode=True, columns=["image/encoded", "image/class/label"])
+    tfr_assets.read("flights", shard=(worker, workers), shuffle=True, repeat=None)      # one of several workers
+    tfr_assets.read("https://example.org/flights/shards")                               # or s3://, gs://, memory://
     ```
 
     Which column becomes which tensor stands in the tables of `tfr_assets.reading.spec`: absent floats are NaN, absent
@@ -36,28 +56,57 @@ def read(
     of varying length are ragged tensors.
 
     Args:
-        name: Name of a dataset; or a path: of a dataset's folder, of a folder of its files, or of one of them. A string
-            is a path when it holds a `/`, `.` or `~`.
+        name: Name of a dataset; or a path: of a dataset's folder, of a folder of its files, or of one of them; or the
+            URL of any of these. A string is a path when it holds a `/`, `.` or `~`.
         batch_size: Records a batch.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
-        reader: How to read; see `tfr_assets.reading.pipelines.READERS`.
+        reader: How to read; see `tfr_assets.reading.names`. None: the one that was measured to be the best here, if
+            that was measured, else `vectorized`; for a URL, `autotuned`.
+        shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
+        seed: Makes that order the same in every run; it differs from epoch to epoch all the same.
+        shard: Which part of the records, and of how many: `(0, 4)` for the first of four workers. All together get
+            each record once; parts differ by one record at most.
+        columns: Which tensors to give; None: all. Others are not parsed.
+        decode: True: encoded images become uint8 tensors, recordings float samples; see `tfr_assets.reading.decode`.
+            Or some features' names, or a dict from these to the shape that all have, such as
+            `{"image/encoded": (28, 28, 1)}`, for dense tensors.
+        repeat: Epochs; None: without end.
+        on_error: `"raise"`: damage is an error that names file, record and byte. `"skip"`: damaged records are left
+            out, and a warning says which. `"unchecked"`: TensorFlow's own errors, which name nothing.
         drop_remainder: Whether to leave out a last batch that is not full; then the batch size is part of all shapes.
         root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
 
     Returns:
-        A dataset of dicts from feature name to `tf.Tensor` or `tf.RaggedTensor`, in the order of the dataset's rows.
-        Its cardinality is known.
+        A dataset of dicts from feature name to `tf.Tensor` or `tf.RaggedTensor`, in the order of the dataset's rows
+        unless it is shuffled or the reader promises none. Its cardinality is known, but with `on_error="skip"`.
 
     Raises:
-        ConfigError: There is no such dataset, path, split, reader or choice, or the batch size is none.
+        ConfigError: There is no such dataset, path, split, reader, column or choice, or a number cannot be.
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file differs from its manifest in size.
 
-    Damage that only shows in mid-read is an error of TensorFlow's while iterating: `DataLossError` for bytes that fail
-    their CRC, `FailedPreconditionError` for files that end early. Neither says which file: `tfr verify` on their folder
-    does, with record and offset.
+    Damage that only shows in mid-read is a `tf.errors.InvalidArgumentError` while iterating, whose message names file,
+    record, byte and kind of what is wrong.
     """
-    options = ReadOptions(batch_size, drop_remainder)
-    pipeline = reader_named(reader)
-    return pipeline(locate(name, files, root, split), options)
+    if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
+        raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
+    found = with_columns(locate(name, files, root, split, sizes_must_fit=on_error != "skip"), columns)
+    options = ReadOptions(
+        batch_size,
+        drop_remainder,
+        shuffle=_SHUFFLE if shuffle is True else shuffle or 0,
+        seed=seed,
+        shard=shard,
+        decode=decoded_features(found.features, decode),
+        on_error=on_error,
+    )
+    pipeline = reader_named(_best_for(found) if reader is None else reader)
+    dataset = pipeline(found, options)
+    return dataset if repeat == 1 else dataset.repeat(repeat)
+
+
+def _best_for(files: RecordFiles) -> str:
+    if "://" in files.paths[0]:
+        return "autotuned"
+    return recommended_reader(Path(files.paths[0]).parent.parent) or "vectorized"

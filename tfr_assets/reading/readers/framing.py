@@ -1,18 +1,20 @@
-"""The project's own way from a piece of a file to its records: every CRC checked, faults told precisely or stepped over.
+"""A piece of a file → its records, by the project's own strict scan: faults are told precisely, or stepped over.
 
 It serves where TensorFlow's reader cannot: files of remote storage, files with damage to pass over, and processes that
 have no TensorFlow. It imports none itself.
 """
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from tfr_assets.errors import DamagedFile
+from tfr_assets.reading.files import lines
 from tfr_assets.reading.piped import open_piped
 from tfr_assets.reading.readers.pieces import Piece
 from tfr_assets.records.compression import CompressedInput, InputStream
@@ -21,19 +23,43 @@ from tfr_assets.records.report import examine
 from tfr_assets.records.scan import Fault, FaultKind, scan_blocks
 
 
-def piece_records(piece: Piece, compression: str, lost: list[Fault] | None = None) -> Iterator[np.ndarray]:
+@dataclass
+class Losses:
+    """What was left out.
+
+    Attributes:
+        records: Number of damaged records.
+        faults: What was wrong; one fault may cost several records.
+    """
+
+    records: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+    def add(self, others: "Losses") -> None:
+        """Adds what was left out elsewhere."""
+        self.records += others.records
+        self.faults += others.faults
+
+    def warn(self, count: int) -> None:
+        """Tells of it, if there is anything: `count` is the number of all records."""
+        if self.faults:
+            places = lines(map(str, self.faults))
+            warnings.warn(f"{self.records} damaged records of {count} were left out:\n{places}", stacklevel=2)
+
+
+def piece_records(piece: Piece, compression: str, losses: Losses | None = None) -> Iterator[np.ndarray]:
     """Yields the records of a piece, about a megabyte of them at a time.
 
     Args:
         piece: What to read.
         compression: That of its file.
-        lost: Takes the faults that were met, and the intact records are given all the same. None: a fault is an error.
+        losses: Is told what was left out, and the intact records are given all the same. None: a fault is an error.
 
     Yields:
         Arrays of `bytes` objects, of shape (n,).
 
     Raises:
-        DamagedFile: There is a fault, and `lost` is None.
+        DamagedFile: There is a fault, and `losses` is None.
         SourceError: A remote file cannot be read.
     """
     given = 0
@@ -48,14 +74,15 @@ def piece_records(piece: Piece, compression: str, lost: list[Fault] | None = Non
             taken = frames[(frames[:, 2] >= piece.skip) & (frames[:, 2] < piece.skip + piece.records)]
             given += len(taken)
             if len(taken):
-                yield _payloads(buffer, taken)
+                view = buffer.data
+                yield strings([bytes(view[start : start + size]) for start, size in taken[:, :2].tolist()])
             if given == piece.records and not piece.whole:
                 return
     if given < piece.records and not faults:
         detail = f"found {given}, the manifest says {piece.records}"
         faults = [Fault(piece.path, piece.first + given, piece.stop, FaultKind.COUNT, detail)]
-    if lost is not None:
-        lost += faults
+    if losses is not None:
+        losses.add(Losses(piece.records - given, faults))
     elif faults:
         raise DamagedFile("\n".join(map(str, faults[:3])))
 
@@ -113,11 +140,11 @@ def _input(descriptor: int, piece: Piece, compression: str) -> InputStream:
     return _PartInput(descriptor, piece.stop - piece.start)
 
 
-def _payloads(buffer: np.ndarray, frames: np.ndarray) -> np.ndarray:
-    payloads = np.empty(len(frames), object)  # filled, not converted: NumPy would drop zeros at the end of bytes
-    view = buffer.data
-    payloads[:] = [bytes(view[start : start + size]) for start, size in frames[:, :2].tolist()]
-    return payloads
+def strings(records: list[bytes]) -> np.ndarray:
+    """Returns an array of `bytes` objects."""
+    array = np.empty(len(records), object)  # filled, not converted: NumPy would drop zeros at the end of bytes
+    array[:] = records
+    return array
 
 
 def _moved(fault: Fault, piece: Piece) -> Fault:

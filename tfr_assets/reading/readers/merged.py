@@ -31,5 +31,7 @@ def merged_of(files: RecordFiles) -> RecordFiles:
         raise StaleError(f"there is no merged file {path}; {command} writes it")
     found = gather([path])
     if found.records != files.records:
-        raise StaleError(f"{path} holds {found.records} records, the shards {files.records}; {command} merges them anew")
+        raise StaleError(
+            f"{path} holds {found.records} records, the shards {files.records}; {command} merges them anew"
+        )
     return found

@@ -1,7 +1,8 @@
 """What a reader is asked for, beyond the files."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import tensorflow as tf
@@ -22,7 +23,7 @@ class ReadOptions:
         shuffle: Records to draw from at random; 0 keeps the order of the rows. Files come in another order each epoch.
         seed: Makes the shuffled order the same in every run; it still differs from epoch to epoch.
         shard: Which part of the records, and of how many: `(0, 4)` is the first of four.
-        decode: Features of encoded images and recordings to decode.
+        decode: Features of encoded images and recordings to decode, each with its shape if that is known.
         on_error: `unchecked` leaves damage to TensorFlow, which may say less, or nothing. `raise` verifies every file
             before its records are used, and names file, record and byte. `skip` leaves damaged records out and warns.
         cycle_length: Files read in turn, where a reader does so.
@@ -43,7 +44,7 @@ class ReadOptions:
     shuffle: int = 0
     seed: int | None = None
     shard: tuple[int, int] = (0, 1)
-    decode: tuple[str, ...] = ()
+    decode: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
     on_error: OnError = "unchecked"
     cycle_length: int = 4
     block_length: int = 1

@@ -12,7 +12,7 @@ from tfr_assets.reading.spec import Tensors, parser
 
 def parse_batch(files: RecordFiles, options: ReadOptions) -> Callable[[tf.Tensor], Tensors]:
     """Returns a function from serialized records of shape (B,) to the tensors that `reading.spec` promises."""
-    parse, decode = parser(files.features), decoder(files.features, options.decode)
+    parse, decode = parser(files.features), decoder(options.decode)
 
     @tf.autograph.experimental.do_not_convert  # as `parser`
     def parse_and_decode(serialized: tf.Tensor) -> Tensors:

@@ -8,7 +8,6 @@ TensorFlow's own reader does the reading. Where faults shall be named, each piec
 which costs a few percent. Damage to pass over and remote storage are the business of `framing`.
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -16,14 +15,13 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.files import RecordFiles, lines
-from tfr_assets.reading.readers.framing import piece_records, verify_piece
+from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.readers.framing import Losses, piece_records, verify_piece
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.pieces import Piece, pieces_of
-from tfr_assets.records.scan import Fault
 
 COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
-STRINGS = tf.TensorSpec((None,), tf.string)
+_STRINGS = tf.TensorSpec((None,), tf.string)
 _CHUNK_BYTES = 1 << 20
 _BUFFER = 256 << 10  # as TensorFlow's own
 
@@ -36,13 +34,13 @@ class _Source:
         files: All files.
         options: How they are read.
         pieces: What of them is read.
-        lost: Faults that were passed over in this epoch.
+        losses: What was left out in this epoch.
     """
 
     files: RecordFiles
     options: ReadOptions
     pieces: list[Piece]
-    lost: list[Fault] = field(default_factory=list)
+    losses: Losses = field(default_factory=Losses)
 
     @property
     def count(self) -> int:
@@ -94,14 +92,11 @@ class _Source:
         """Returns the serialized records of a piece, some at a time."""
         if not self.is_framed:
             return self.records_of(piece).batch(self.chunk)
-        found = tf.data.Dataset.from_generator(
-            self._framed, output_signature=(STRINGS, tf.TensorSpec((), tf.string)), args=(piece["number"],)
-        )
-        return found.map(_refuse)
+        return checked_chunks(self._framed, piece["number"])
 
     def report(self) -> tf.data.Dataset:
         """Returns no records, but tells of those that were left out when it is reached."""
-        return tf.data.Dataset.from_generator(self._warn, output_signature=STRINGS)
+        return tf.data.Dataset.from_generator(self._warn, output_signature=_STRINGS)
 
     def _stock(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
         compression = COMPRESSION_TYPES[self.files.compression]
@@ -123,16 +118,15 @@ class _Source:
 
     def _framed(self, number: np.int32) -> Iterator[tuple[np.ndarray, str]]:
         try:
-            lost = self.lost if self.skips else None
-            for records in piece_records(self.pieces[number], self.files.compression, lost):
+            losses = self.losses if self.skips else None
+            for records in piece_records(self.pieces[number], self.files.compression, losses):
                 yield records, ""
         except (TfrError, OSError) as error:
-            yield np.empty(0, object), str(error)  # raised here, it would reach training code as a stack trace
+            yield np.empty(0, object), str(error)
 
     def _warn(self) -> Iterator[np.ndarray]:
-        lost, self.lost[:] = list(self.lost), []
-        if lost:
-            warnings.warn(f"damaged records were left out, at {len(lost)} places:\n{lines(map(str, lost))}", stacklevel=2)
+        losses, self.losses = self.losses, Losses()
+        losses.warn(self.count)
         yield from ()
 
 
@@ -178,6 +172,18 @@ def batches(
     return rebatched(chunks, options, None if source.skips else source.count)
 
 
+def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *arguments: tf.Tensor) -> tf.data.Dataset:
+    """Returns a dataset of serialized records, of shape (n,), from a generator.
+
+    Args:
+        generate: Gives arrays of bytes, each with what is wrong, or nothing. An exception would reach training code as
+            a stack trace.
+        arguments: What it is called with, each epoch anew.
+    """
+    signature = (_STRINGS, tf.TensorSpec((), tf.string))
+    return tf.data.Dataset.from_generator(generate, output_signature=signature, args=arguments).map(_refuse)
+
+
 def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) -> tf.data.Dataset:
     """Makes batches of chunks, shuffled if that is asked for.
 
@@ -192,6 +198,11 @@ def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) 
         return shuffled(one_by_one, options).batch(size, drop_remainder=drop_remainder)
     found = chunks.rebatch(size, drop_remainder=drop_remainder)
     return found if count is None else _counted(found, count // size if drop_remainder else -(-count // size))
+
+
+def records_in(files: RecordFiles, options: ReadOptions) -> int:
+    """Returns how many records there are to read."""
+    return sum(piece.records for piece in pieces_of(files, options.shard))
 
 
 def shuffled(records: tf.data.Dataset, options: ReadOptions) -> tf.data.Dataset:

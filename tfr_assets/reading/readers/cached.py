@@ -1,0 +1,88 @@
+"""The first epoch is kept, and all others come from there: parsed batches, or serialized records where each epoch
+shall have an order of its own.
+"""
+
+import dataclasses
+import fcntl
+import os
+import shutil
+import tempfile
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+import tensorflow as tf
+
+from tfr_assets.errors import WriteError
+from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.readers.parsing import parse_batch
+from tfr_assets.reading.readers.source import batches, rebatched, records_in
+from tfr_assets.reading.readers.stepwise import parsed_in_parallel
+
+_PREFIX = "tfr-cache-"
+
+
+def cache_memory(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+    """Keeps the first epoch in memory, which must hold all of it."""
+    return _cached(files, options, "")
+
+
+def cache_file(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+    """Keeps the first epoch in a temporary file, which goes with the dataset.
+
+    The file is no other dataset's, so that what an interrupted run left half-written is never read; and it is removed
+    by the next one who makes such a file.
+
+    Raises:
+        WriteError: There is no place for it.
+    """
+    folder, lock = _own_folder(Path(options.cache_folder or tempfile.gettempdir()))
+    dataset = _cached(files, options, str(folder / "epoch"))
+    weakref.finalize(dataset, _remove, folder, lock)  # also when Python ends; datasets made of this one keep it alive
+    return dataset
+
+
+def _cached(files: RecordFiles, options: ReadOptions, path: str) -> tf.data.Dataset:
+    if options.shuffle:
+        in_order = batches(files, dataclasses.replace(options, shuffle=0, drop_remainder=False)).cache(path)
+        count = None if options.on_error == "skip" else records_in(files, options)
+        return parsed_in_parallel(rebatched(in_order, options, count), files, options)
+    parsed = batches(files, options).map(parse_batch(files, options), options.calls, options.deterministic)
+    # kept as their parts, because files hold no ragged tensors
+    parts = parsed.map(lambda batch: tuple(tf.nest.flatten(batch, expand_composites=True)), options.calls)
+    spec = parsed.element_spec
+    whole = parts.cache(path).map(
+        lambda *some: tf.nest.pack_sequence_as(spec, some, expand_composites=True), options.calls
+    )
+    return whole.prefetch(tf.data.AUTOTUNE)
+
+
+def _own_folder(parent: Path) -> tuple[Path, int]:
+    """Makes a folder, locked while this process lives, and removes those whose processes are gone."""
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for other in parent.glob(f"{_PREFIX}*"):
+            _remove_abandoned(other)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise WriteError(f"cannot make a folder for the cache in {parent}: {error.strerror}; give another") from error
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return folder, lock
+
+
+def _remove_abandoned(folder: Path) -> None:
+    with suppress(FileNotFoundError, PermissionError):  # another process removes it; another user's is his business
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)  # its process lives
+        else:
+            _remove(folder, lock)
+
+
+def _remove(folder: Path, lock: int) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)

@@ -1,0 +1,74 @@
+"""Processes of our own that end when this one does, however that happens.
+
+Each holds one end of a socket pair and serves whoever holds the other. When that end is closed, be it that all is
+read, that training was interrupted or that this process was killed, the process ends. Locks and queues of
+`multiprocessing` would not do: whoever is killed while holding them blocks all others for ever.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from signal import Signals
+from typing import Any, Self
+
+_PATIENCE = 5  # seconds to end of its own accord
+_START = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this one is interrupted and closes the connection
+sys.path[:] = {path!r}
+from importlib import import_module
+from multiprocessing.connection import Connection
+getattr(import_module({module!r}), {function!r})(Connection({descriptor}), *{arguments!r})
+os._exit(0)  # there is nothing to tidy up, which takes a while
+"""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A running process and the connection to it.
+
+    Attributes:
+        connection: Takes and gives Python objects. Both directions are bounded: who sends too much waits.
+        process: The process.
+    """
+
+    connection: Connection
+    process: subprocess.Popen[bytes]
+
+    @classmethod
+    def start(cls, module: str, function: str, *arguments: Any) -> Self:
+        """Calls a function of a module in a fresh Python with the connection and some plain values."""
+        ours, theirs = Pipe()
+        with theirs:
+            code = _START.format(
+                path=sys.path, module=module, function=function, descriptor=theirs.fileno(), arguments=arguments
+            )
+            process = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()])
+        return cls(ours, process)
+
+    def is_alive(self) -> bool:
+        """Tells whether it runs."""
+        return self.process.poll() is None
+
+    def ended(self) -> str:
+        """Waits for a process that closed its end, and returns how it ended, for a message."""
+        code = self.process.wait(_PATIENCE)
+        how = f"by signal {Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        return f"process {self.process.pid} ended {how}"
+
+
+def close_all(processes: Iterable[Process]) -> None:
+    """Closes the connections, and kills those processes that this does not end soon."""
+    all_of_them = list(processes)
+    for each in all_of_them:
+        each.connection.close()
+    deadline = time.monotonic() + _PATIENCE
+    for each in all_of_them:
+        try:
+            each.process.wait(max(0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            each.process.kill()
+            each.process.wait()
