@@ -134,6 +134,23 @@ def test_a_training_step_is_waited_for(numbers: Layout) -> None:
     assert all(each.seconds >= 3 * 0.020 for each in passes)  # three batches
 
 
+@pytest.mark.parametrize("reader", ["naive", "vectorized"])
+def test_simulated_decoding_costs_its_time_by_the_record(numbers: Layout, reader: str) -> None:
+    files = locate(numbers.folder)
+    passes = read_passes(files, reader, BenchOptions(batch_size=10, decode_ms=10), FOREVER)
+    assert all(each.seconds >= 10 * 0.010 for each in passes)
+    (_, again) = read_passes(files, reader, BenchOptions(batch_size=10), FOREVER)
+    assert (again.records, again.whole) == (10, True)
+
+
+def test_a_dataset_takes_its_temporary_files_with_it(numbers: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = numbers.folder / "temporary"
+    made.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(made))
+    assert read_passes(locate(numbers.folder), "cache_file", BenchOptions(), FOREVER)[1].records == 10
+    assert list(made.iterdir()) == []
+
+
 def test_damage_is_an_error_that_tells_what_to_do(numbers: Layout) -> None:
     path = numbers.shard_path("train-00001-of-00003")
     content = bytearray(path.read_bytes())

@@ -16,6 +16,7 @@ FILE = "recommendation.json"
 DEFAULT = "vectorized"  # what is used where nothing is recommended
 NO_DEFAULT: Mapping[str, str] = {
     "autotuned": "it reads several files in turn, so that the order is not the data's; use it where order is nothing",
+    "bounded": "it reads several files in turn, so that the order is not the data's; use it where files are too many",
     "interleave": "it reads several files in turn, so that the order is not the data's",
     "cache_memory": "it keeps all parsed records in memory, which is for you to decide",
     "cache_file": "it keeps all parsed records in a file, which is for you to decide",

@@ -1,5 +1,6 @@
 """Passes over all records, timed. Runs in a process of its own, which does nothing else meanwhile."""
 
+import gc
 import os
 import resource
 import time
@@ -14,6 +15,7 @@ from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.reading.bench.watch import cpu_seconds_of_descendants, forget_peak
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.pipelines import ReadOptions, reader_named
+from tfr_assets.reading.spec import simulated_decoding
 
 
 def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest: float) -> list[Pass]:
@@ -32,6 +34,7 @@ def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest:
         ConfigError: There is no such reader.
         DamagedFile: A pass failed.
     """
+    simulated_decoding.set(options.decode_ms / 1e3)
     dataset = reader_named(reader)(files, ReadOptions(batch_size=options.batch_size))
     try:
         return timed_passes(dataset, files.paths, options, longest)
@@ -41,6 +44,10 @@ def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest:
             f"reader {reader!r} failed on files in {folder}: {error.message}. "
             f"`tfr verify {folder}` names file, record and offset"
         ) from None
+    finally:
+        simulated_decoding.set(0.0)
+        del dataset
+        gc.collect()  # what belongs to a dataset, be it processes or temporary files, goes with it
 
 
 def timed_passes(dataset: tf.data.Dataset, paths: tuple[str, ...], options: BenchOptions, longest: float) -> list[Pass]:
