@@ -1,7 +1,6 @@
 """The readers, on flights and on encoded images, each in fresh processes: ratios within one run. And far away."""
 
 import io
-import os
 import resource
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -133,7 +132,7 @@ def _many_files(flights: pa.Table, folder: Path) -> RecordFiles:
         paths.append(str(folder / f"many-train.tfrecord-{number:05d}-of-{_MANY_SHARDS:05d}"))
         Path(paths[-1]).write_bytes(b"".join(frames.data for frames in encoder.encode(batch, start)))
         counts.append(stop - start)
-    sizes = [os.stat(path).st_size for path in paths]
+    sizes = [Path(path).stat().st_size for path in paths]
     return RecordFiles(tuple(paths), "none", spec, sum(counts), sum(sizes), tuple(counts), tuple(sizes))
 
 

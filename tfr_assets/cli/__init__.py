@@ -15,6 +15,7 @@ import click
 from rich.text import Text
 
 from tfr_assets.errors import ConfigError, TfrError
+from tfr_assets.reading.names import READER_NAMES
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -248,7 +249,7 @@ def bench() -> None:
     """Measure on this machine what is fastest."""
 
 
-@bench.command("readers")
+@bench.command("readers", epilog=f"Readers: {', '.join(READER_NAMES)}.")
 @click.argument("name")
 @click.option("--only", multiple=True, metavar="READER", help="Readers to measure; can be given several times.")
 @click.option("--batch-size", type=int, help="Records a batch.")
