@@ -2,19 +2,16 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfr_assets.cli.terminal import err, out, steps_bar, table
 from tfr_assets.reading.bench.measurement import load
 from tfr_assets.reading.bench.options import BenchOptions
-from tfr_assets.reading.bench.slow_server import Storage, slow_server
+from tfr_assets.reading.bench.slow_server import Storage, served, slow_server
 from tfr_assets.reading.bench.table import COLUMNS, NOTE, rows
 from tfr_assets.reading.locate import locate
 from tfr_assets.reading.measure import Measured, measure_readers
 from tfr_assets.reading.recommendation import recommend
-
-if TYPE_CHECKING:
-    from tfr_assets.reading.files import RecordFiles
 
 REMOTE_READERS = ("naive", "prefetch", "interleave", "vectorized", "autotuned")
 
@@ -31,13 +28,11 @@ def bench_readers(
         storage: Storage to pretend the files to be on; None: measured where they are.
         quiet: Whether to print no table.
     """
+    files = locate(folder, "shards")
     with ExitStack() as stack:
-        files: RecordFiles
         if storage:
             options = options if options.only else options.of(REMOTE_READERS)
-            files = locate(stack.enter_context(slow_server(folder, storage)) + "/shards")
-        else:
-            files = locate(folder, "shards")
+            files = served(files, folder, stack.enter_context(slow_server(folder, storage)))
         measured = measure_readers(files, options, stack.enter_context(steps_bar(folder.name)))
     if keep and not storage:
         _keep(measured, folder / "readers")

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from tfr_assets.reading.bench.watch import Watch
 
-_SECONDS_BETWEEN_LOOKS = 0.01
+_SECONDS_BETWEEN_LOOKS = 0.02  # a look takes 0.2 ms
 _MESSAGES_SHOWN = 20
 
 

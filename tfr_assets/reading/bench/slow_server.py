@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.reading.files import RecordFiles
 
 _CHUNK = 32 * 1024
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
@@ -62,6 +63,11 @@ def slow_server(folder: Path, storage: Storage) -> Iterator[str]:
         process.stdin.close()
         process.stdout.close()
         process.wait()
+
+
+def served(files: RecordFiles, folder: Path, url: str) -> RecordFiles:
+    """Returns files below a folder as whoever serves that folder under a URL gives them."""
+    return replace(files, paths=tuple(f"{url}/{Path(path).relative_to(folder)}" for path in files.paths))
 
 
 class _Handler(SimpleHTTPRequestHandler):
