@@ -47,32 +47,67 @@ def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
         StaleError: A file has no manifest, or was made from other data or settings than the first.
         DamagedFile: A file is missing, differs from its manifest in size, or holds no tf.Examples.
     """
-    found = [(path, _manifest(path)) for path in paths]
-    first = found[0][1]
-    if wrong := [line for path, manifest in found if (line := _wrong_size(path, manifest, sizes_must_fit))]:
-        folders = " ".join(sorted({str(path.parent) for path in paths}))
-        raise DamagedFile(f"files are not what was written; `tfr verify {folders}` tells more:\n{lines(wrong)}")
-    if odd := [line for path, manifest in found if (line := _other_make(path, manifest, first))]:
+    sizes = [path.stat().st_size if path.is_file() else None for path in paths]
+    found = [Found(str(path), _manifest(path), size) for path, size in zip(paths, sizes, strict=True)]
+    if missing := [f"{path.name}: missing" for path, size in zip(paths, sizes, strict=True) if size is None]:
+        raise DamagedFile(_not_as_written(found, missing))
+    return joined(found, sizes_must_fit)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file, wherever it is.
+
+    Attributes:
+        path: The file, or its URL.
+        manifest: What it must hold.
+        size: Bytes that it has; None where that cannot be known.
+    """
+
+    path: str
+    manifest: Manifest
+    size: int | None
+
+    @property
+    def name(self) -> str:
+        """Its name without folder."""
+        return self.path.rpartition("/")[2]
+
+
+def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
+    """Holds files that are there against their manifests and against each other. Raises as `gather`."""
+    first = found[0].manifest
+    if sizes_must_fit and (wrong := [line for each in found if (line := _wrong_size(each))]):
+        raise DamagedFile(_not_as_written(found, wrong))
+    if odd := [line for each in found if (line := _other_make(each, first))]:
         raise StaleError(
-            f"files are of several versions; run `tfr run {dataset_of(paths[0])}` to write the outdated ones anew. "
-            f"Compared with {paths[0]}:\n{lines(odd)}"
+            f"files are of several versions; run `tfr run {dataset_of(found[0].name)}` to write the outdated ones anew. "
+            f"Compared with {found[0].path}:\n{lines(odd)}"
         )
     if first.features is None:
-        raise DamagedFile(f"{paths[0]} holds other records than tf.Examples; read them with tf.data.TFRecordDataset")
+        raise DamagedFile(
+            f"{found[0].path} holds other records than tf.Examples; read them with tf.data.TFRecordDataset"
+        )
     return RecordFiles(
-        paths=tuple(map(str, paths)),
+        paths=tuple(each.path for each in found),
         compression=first.compression,
         features=first.features,
-        records=sum(manifest.records for _, manifest in found),
-        bytes=sum(manifest.bytes for _, manifest in found),
-        counts=tuple(manifest.records for _, manifest in found),
-        sizes=tuple(manifest.bytes for _, manifest in found),
+        records=sum(each.manifest.records for each in found),
+        bytes=sum(each.manifest.bytes for each in found),
+        counts=tuple(each.manifest.records for each in found),
+        sizes=tuple(each.manifest.bytes for each in found),
     )
 
 
-def dataset_of(path: Path) -> str:
+def _not_as_written(found: Sequence[Found], wrong: Sequence[str]) -> str:
+    folders = " ".join(sorted({each.path.rpartition("/")[0] for each in found}))
+    remedy = "get them again" if "://" in folders else f"`tfr verify {folders}` tells more"
+    return f"files are not what was written; {remedy}:\n{lines(wrong)}"
+
+
+def dataset_of(name: str) -> str:
     """Returns the dataset that a file is named after."""
-    return path.name.partition("-")[0]
+    return name.partition("-")[0]
 
 
 def lines(texts: Iterable[str]) -> str:
@@ -92,20 +127,16 @@ def _manifest(path: Path) -> Manifest:
     return manifest
 
 
-def _wrong_size(path: Path, manifest: Manifest, must_fit: bool) -> str | None:
-    if not path.is_file():
-        return f"{path.name}: missing"
-    if not must_fit:
-        return None
-    size = path.stat().st_size
-    return None if size == manifest.bytes else f"{path.name}: {size} bytes, its manifest says {manifest.bytes}"
+def _wrong_size(found: Found) -> str | None:
+    expected = found.manifest.bytes
+    return None if found.size in (None, expected) else f"{found.name}: {found.size} bytes, its manifest says {expected}"
 
 
-def _other_make(path: Path, manifest: Manifest, first: Manifest) -> str | None:
+def _other_make(found: Found, first: Manifest) -> str | None:
     """Tells what sets a file apart from the first, if anything; only their rows may differ."""
-    found, expected = _make(manifest), _make(first)
-    names = [name for name in sorted(expected | found) if found.get(name) != expected.get(name)]
-    return f"{path.name}: another {' and '.join(names)}" if names else None
+    make, expected = _make(found.manifest), _make(first)
+    names = [name for name in sorted(expected | make) if make.get(name) != expected.get(name)]
+    return f"{found.name}: another {' and '.join(names)}" if names else None
 
 
 def _make(manifest: Manifest) -> dict[str, Any]:

@@ -4,6 +4,7 @@
     data/flights                                 the same, by its folder            ─┴→ its shards, else its merged file
     data/flights/shards                          a folder of TFRecord files
     data/flights/merged/flights-train.tfrecord   one file
+    https://example.org/flights                  the same, elsewhere: see `remote`
 
 The manifests say which files there are: a set is all that is `-of-N`, and nothing is read that no manifest vouches for.
 """
@@ -12,16 +13,14 @@ import difflib
 import os
 import re
 from pathlib import Path
-from typing import Literal
 
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import Layout, manifest_path
 from tfr_assets.reading.files import RecordFiles, dataset_of, gather, lines
+from tfr_assets.reading.remote import locate_url
+from tfr_assets.reading.sets import CHOICES, FileChoice, sets_of
 
-FileChoice = Literal["shards", "merged"]
-_CHOICES: tuple[FileChoice, ...] = ("shards", "merged")
 _DEFINED = Path(__file__).parent.parent / "defs"  # a folder for each dataset that the project defines
-_FILE = re.compile(r"(?P<stem>.+\.tfrecord)(?:-\d{5}-of-(?P<count>(?!00000)\d{5}))?")
 
 
 def locate(
@@ -46,17 +45,19 @@ def locate(
         StaleError: Something must be written (again) first: files are missing, or of several versions.
         DamagedFile: A file differs from its manifest in size, or holds no tf.Examples.
     """
-    if files not in (None, *_CHOICES):
+    if files not in (None, *CHOICES):
         raise ConfigError(f"files={files!r}: use 'shards', 'merged' or None: the shards if all are there, else merged")
+    if isinstance(what, str) and "://" in what and not what.startswith("file://"):
+        return locate_url(what, files, split, sizes_must_fit)
     if isinstance(what, str) and not re.search("[/.~]", what):
         folder = Layout.of(what, root).folder
         if not folder.is_dir():
             _check_name(what, folder.parent)
         return _of_dataset(folder, files, split, sizes_must_fit)
-    path = Path(what).expanduser()
+    path = Path(os.fspath(what).removeprefix("file://")).expanduser()
     if not path.exists():
         raise ConfigError(f"there is no file or folder {path}; give the name of a dataset, or the path of its files")
-    if any((path / part).is_dir() for part in ("raw", *_CHOICES)):
+    if any((path / part).is_dir() for part in ("raw", *CHOICES)):
         return _of_dataset(path, files, split, sizes_must_fit)
     if files is not None:
         raise ConfigError(f"files={files!r} chooses among a dataset's, but {path} is already chosen; leave it out")
@@ -83,7 +84,7 @@ def _check_name(name: str, root: Path) -> None:
 
 
 def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes_must_fit: bool) -> RecordFiles:
-    chosen = _CHOICES if files is None else (files,)
+    chosen = CHOICES if files is None else (files,)
     there = [choice for choice in chosen if any((folder / choice / "manifest").glob("*.json"))]
     if not there:
         wanted = {None: "TFRecord files", "shards": "shards", "merged": "merged file"}[files]
@@ -99,9 +100,8 @@ def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes
 
 def _whole_set(folder: Path, split: str | None) -> list[Path]:
     """Returns the files of the one set of a split in a folder that is complete: all of one name and one `-of-N`."""
-    matches = [_FILE.fullmatch(manifest.stem) for manifest in (folder / "manifest").glob("*.json")]
-    found = {(m["stem"], m["count"] or "") for m in matches if m}
-    sets = [_set(folder, *each) for each in sorted(_of_split(found, split, folder))]
+    names = sets_of([manifest.stem for manifest in (folder / "manifest").glob("*.json")], split, str(folder))
+    sets = [[folder / name for name in each] for each in names]
     if not sets:
         raise StaleError(
             f"{folder} is no dataset, and no manifest in {folder}/manifest says what its files must hold. Write them "
@@ -110,7 +110,7 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
     whole = [paths for paths in sets if not any(map(_lacks, paths))]
     if len(whole) == 1:
         return whole[0]
-    dataset = dataset_of(sets[0][0])
+    dataset = dataset_of(sets[0][0].name)
     if whole:
         raise StaleError(
             f"{folder} holds several sets; `tfr run {dataset}` removes outdated shards, or give the path of one file:\n"
@@ -118,25 +118,6 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
         )
     lacking = [line for paths in sets for path in paths if (line := _lacks(path))]
     raise StaleError(f"{folder} is not complete; run `tfr run {dataset}` to write what is missing:\n{lines(lacking)}")
-
-
-def _of_split(found: set[tuple[str, str]], split: str | None, folder: Path) -> set[tuple[str, str]]:
-    """Returns the sets that are of a split; a file that is not named `NAME-SPLIT.tfrecord…` is of none."""
-    splits = {stem.removesuffix(".tfrecord").partition("-")[2] for stem, _ in found}
-    if split is None:
-        split = next(iter(splits)) if len(splits) == 1 else "train"
-    if found and split not in splits:
-        raise ConfigError(f"there is no split {split!r} in {folder}; choose split={_either(sorted(splits))}")
-    return {(stem, count) for stem, count in found if stem.removesuffix(".tfrecord").partition("-")[2] == split}
-
-
-def _either(names: list[str]) -> str:
-    return " or ".join(map(repr, names))
-
-
-def _set(folder: Path, stem: str, count: str) -> list[Path]:
-    places = [f"-{index:05d}-of-{count}" for index in range(int(count))] if count else [""]
-    return [folder / f"{stem}{place}" for place in places]
 
 
 def _lacks(path: Path) -> str | None:

@@ -13,6 +13,7 @@ from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.readers.autotuned import autotuned
 from tfr_assets.reading.readers.bounded import bounded
 from tfr_assets.reading.readers.cached import cache_file, cache_memory
+from tfr_assets.reading.readers.data_service import data_service
 from tfr_assets.reading.readers.file_queue import file_queue
 from tfr_assets.reading.readers.merged import merged
 from tfr_assets.reading.readers.options import ReadOptions
@@ -36,6 +37,7 @@ READERS: dict[str, Reader] = {
     "bounded": bounded,
     "file_queue": file_queue,
     "merged": merged,
+    "data_service": data_service,
 }
 
 

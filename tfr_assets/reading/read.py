@@ -11,9 +11,10 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.reading.columns import with_columns
 from tfr_assets.reading.decode import Decode, decoded_features
 from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.locate import FileChoice, locate
+from tfr_assets.reading.locate import locate
 from tfr_assets.reading.pipelines import ReadOptions, reader_named
 from tfr_assets.reading.recommendation import recommended_reader
+from tfr_assets.reading.sets import FileChoice
 
 _SHUFFLE = 10_000
 

@@ -49,11 +49,18 @@ class Manifest:
     def load(path: Path) -> "Manifest | None":
         """Returns the manifest of the file at `path`, or None where there is none that can be read as one."""
         try:
-            values = json.loads(manifest_path(path).read_bytes())
+            return Manifest.from_json(manifest_path(path).read_bytes())
+        except OSError:
+            return None  # an unreadable manifest vouches for nothing: the file is written or refused as if it had none
+
+    @staticmethod
+    def from_json(content: bytes) -> "Manifest | None":
+        """Returns the manifest in a file's content, or None where that is none."""
+        try:
+            values = json.loads(content)
             if values.pop("format") != FORMAT:
                 return None
             features = values.pop("features")
             return Manifest(**values, features=None if features is None else FeatureSpec.from_json(features))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            # an unreadable manifest vouches for nothing: the file is written or refused as if it had none
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None

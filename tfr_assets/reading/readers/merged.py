@@ -26,7 +26,7 @@ def merged_of(files: RecordFiles) -> RecordFiles:
     stem, place, _ = shard.name.rpartition(".tfrecord-")
     if not place or "://" in files.paths[0]:
         raise ConfigError(f"reader 'merged' reads a dataset by its name or folder, not {shard.parent}; leave it out")
-    path, command = shard.parent.parent / "merged" / f"{stem}.tfrecord", f"`tfr run {dataset_of(shard)}`"
+    path, command = shard.parent.parent / "merged" / f"{stem}.tfrecord", f"`tfr run {dataset_of(shard.name)}`"
     if not path.is_file():
         raise StaleError(f"there is no merged file {path}; {command} writes it")
     found = gather([path])

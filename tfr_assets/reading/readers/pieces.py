@@ -80,5 +80,5 @@ def _cut(files: RecordFiles, path: str, records: int, size: int, begin: int, end
 def _no_index(path: str, why: str) -> str:
     return (
         f"{path} must be read from its middle, but its index cannot be used: {why}. "
-        f"`tfr run {dataset_of(Path(path))}` writes it again"
+        f"`tfr run {dataset_of(Path(path).name)}` writes it again"
     )

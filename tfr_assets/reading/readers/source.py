@@ -86,7 +86,7 @@ class _Source:
             return self.chunks_of(piece).unbatch()
         if self.options.on_error == "unchecked":
             return self._stock(piece)
-        return tf.data.Dataset.from_tensors(piece).map(self._verified).flat_map(self._stock)
+        return tf.data.Dataset.from_tensors(piece).map(self.verified).flat_map(self._stock)
 
     def chunks_of(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
         """Returns the serialized records of a piece, some at a time."""
@@ -109,9 +109,10 @@ class _Source:
         records = tf.data.experimental.from_variant(variant, tf.TensorSpec((), tf.string))
         return records.skip(piece["skip"]).take(piece["records"])
 
-    def _verified(self, piece: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def verified(self, piece: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Passes a piece on, if its file is intact."""
         problem = tf.numpy_function(self._verify, [piece["number"]], tf.string)
-        return {**piece, "path": _refuse(piece["path"], problem)}
+        return {**piece, "path": refuse(piece["path"], problem)}
 
     def _verify(self, number: np.int32) -> str:
         return verify_piece(self.pieces[number], self.files.compression)
@@ -181,7 +182,24 @@ def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *a
         arguments: What it is called with, each epoch anew.
     """
     signature = (_STRINGS, tf.TensorSpec((), tf.string))
-    return tf.data.Dataset.from_generator(generate, output_signature=signature, args=arguments).map(_refuse)
+    return tf.data.Dataset.from_generator(generate, output_signature=signature, args=arguments).map(refuse)
+
+
+def chunks_in_turn(
+    files: RecordFiles, options: ReadOptions, cycle_length: int, calls: int | None
+) -> tf.data.Dataset:
+    """Returns the serialized records about a megabyte at a time, of shape (n,), neither shuffled nor counted."""
+    source = _Source(files, options, pieces_of(files, options.shard))
+    return _in_turn(source.elements(), source.chunks_of, options, cycle_length, 1, calls)
+
+
+def after_verifying(dataset: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+    """Returns a dataset that begins when all files were verified, if that is asked for."""
+    if options.on_error != "raise":
+        return dataset
+    source = _Source(files, options, pieces_of(files, options.shard))
+    verified = source.elements().map(source.verified, tf.data.AUTOTUNE).filter(lambda _: False)
+    return verified.flat_map(lambda _: dataset.take(0)).concatenate(dataset)
 
 
 def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) -> tf.data.Dataset:
@@ -197,7 +215,16 @@ def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) 
         one_by_one = chunks.unbatch() if count is None else _counted(chunks.unbatch(), count)
         return shuffled(one_by_one, options).batch(size, drop_remainder=drop_remainder)
     found = chunks.rebatch(size, drop_remainder=drop_remainder)
-    return found if count is None else _counted(found, count // size if drop_remainder else -(-count // size))
+    return found if count is None else _counted(found, _batch_count(count, options))
+
+
+def counted_batches(batches: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+    """Makes it an error if batches are more or fewer than the files' records make."""
+    return _counted(batches, _batch_count(records_in(files, options), options))
+
+
+def _batch_count(records: int, options: ReadOptions) -> int:
+    return records // options.batch_size if options.drop_remainder else -(-records // options.batch_size)
 
 
 def records_in(files: RecordFiles, options: ReadOptions) -> int:
@@ -230,7 +257,7 @@ def _in_turn(
     )
 
 
-def _refuse(value: tf.Tensor, problem: tf.Tensor) -> tf.Tensor:
+def refuse(value: tf.Tensor, problem: tf.Tensor) -> tf.Tensor:
     """Passes a value on, unless a problem is told of."""
     with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
         return tf.identity(value)

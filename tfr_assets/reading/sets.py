@@ -1,0 +1,51 @@
+"""Which files belong together, by their names: a set is all that is `-of-N`."""
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from tfr_assets.errors import ConfigError
+
+FileChoice = Literal["shards", "merged"]
+CHOICES: tuple[FileChoice, ...] = ("shards", "merged")
+_FILE = re.compile(r"(?P<stem>.+\.tfrecord)(?:-\d{5}-of-(?P<count>(?!00000)\d{5}))?")
+
+
+def is_record_file(name: str) -> bool:
+    """Whether a file is named as TFRecord files are."""
+    return _FILE.fullmatch(name) is not None
+
+
+def sets_of(names: Iterable[str], split: str | None, folder: str) -> list[list[str]]:
+    """Returns the sets of a split that some of their files' names tell of, each with all of its names in order.
+
+    Args:
+        names: Names of files that have a manifest.
+        split: Which split; None: the only one, or `train`.
+        folder: Where they are, for messages.
+
+    Raises:
+        ConfigError: There is no such split.
+    """
+    matches = [_FILE.fullmatch(name) for name in names]
+    found = {(m["stem"], m["count"] or "") for m in matches if m}
+    return [_names(*each) for each in sorted(_of_split(found, split, folder))]
+
+
+def _of_split(found: set[tuple[str, str]], split: str | None, folder: str) -> set[tuple[str, str]]:
+    """Returns the sets that are of a split; a file that is not named `NAME-SPLIT.tfrecord…` is of none."""
+    splits = {_split_of(stem) for stem, _ in found}
+    if split is None:
+        split = next(iter(splits)) if len(splits) == 1 else "train"
+    if found and split not in splits:
+        known = " or ".join(map(repr, sorted(splits)))
+        raise ConfigError(f"there is no split {split!r} in {folder}; choose split={known}")
+    return {(stem, count) for stem, count in found if _split_of(stem) == split}
+
+
+def _split_of(stem: str) -> str:
+    return stem.removesuffix(".tfrecord").partition("-")[2]
+
+
+def _names(stem: str, count: str) -> list[str]:
+    return [f"{stem}-{index:05d}-of-{count}" for index in range(int(count))] if count else [stem]
