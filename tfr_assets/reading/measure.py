@@ -7,6 +7,7 @@ round 2:  plain  naive  prefetch  …  columnar       so that a slow moment of t
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from tfr_assets.records.manifest import Manifest
 
 _PASSES = "tfr_assets.reading.bench.passes"  # imports TensorFlow, which only the measuring processes need
 _LONGEST_WARM_PASS = 3.0  # seconds
-_ENOUGH = 10.0  # seconds of passes, after which a reader is not measured once more
+_ENOUGH = 10.0  # seconds, after which a reader is not measured once more
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, steps done, and steps in all."""
@@ -110,16 +111,19 @@ class _Plain:
 class _Contestant:
     runs: list[tuple[list[Pass], Watch]] = field(default_factory=list)
     failure: str = ""
+    seconds: float = 0.0  # with what goes before the passes: some readers start processes
 
     @property
     def wants_more(self) -> bool:
-        return not self.failure and sum(each.seconds for passes, _ in self.runs for each in passes) < _ENOUGH
+        return not self.failure and self.seconds < _ENOUGH
 
     def read_once(self, processes: FreshProcesses, files: RecordFiles, reader: str, options: BenchOptions) -> None:
+        started = time.perf_counter()
         try:
             self.runs.append(processes.run(f"{_PASSES}:read_passes", files, reader, options, _LONGEST_WARM_PASS))
         except (TfrError, ProcessFailed) as error:
             self.failure = str(error).strip()
+        self.seconds += time.perf_counter() - started
 
     def measurement(self, reader: str, files: RecordFiles, options: BenchOptions, plain: _Plain) -> Measurement:
         cold = [passes[0] for passes, _ in self.runs]

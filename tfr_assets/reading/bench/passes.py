@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import resource
 import time
 from typing import Any
@@ -41,13 +42,19 @@ def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest:
     except tf.errors.OpError as error:
         folder = files.paths[0].rpartition(os.sep)[0]
         raise DamagedFile(
-            f"reader {reader!r} failed on files in {folder}: {error.message}. "
+            f"reader {reader!r} failed on files in {folder}: {_without_trace(error.message)}. "
             f"`tfr verify {folder}` names file, record and offset"
         ) from None
     finally:
         simulated_decoding.set(0.0)
         del dataset
         gc.collect()  # what belongs to a dataset, be it processes or temporary files, goes with it
+
+
+def _without_trace(message: str) -> str:
+    """Returns what an error of TensorFlow's says, without where in a graph or in a generator it was."""
+    says = message.partition("\nTraceback (most recent call last)")[0].partition("\n\t [[{{node")[0]
+    return re.sub(r"^\{\{[^}]*\}\}\s*", "", says).strip().rstrip(".")
 
 
 def timed_passes(dataset: tf.data.Dataset, paths: tuple[str, ...], options: BenchOptions, longest: float) -> list[Pass]:
