@@ -13,7 +13,7 @@
         │   ├── index/….idx                     "offset size" a record, as NVIDIA DALI reads it
         │   └── manifest/….json                 what each file must hold
         ├── merged/                             the same, with one file: flights-train.tfrecord
-        └── readers/…                           measurements
+        └── readers/…                           measurements, pictures, and which reader to use
 
 Index and manifest lie in folders of their own because training code globs for shards.
 """

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from tests.bench.measuring import Line
 from tests.bench.media import measure_media
+from tests.bench.readers import measure_reading
 from tests.bench.records import measure_records
 from tests.bench.steps import measure_steps
 from tfr_assets.cli.terminal import stderr_to
@@ -22,7 +23,7 @@ def main() -> None:
     lines: list[Line] = []
     console = Console(file=os.fdopen(os.dup(2), "w"))
     with stderr_to(Path(".dagster") / "bench.log"):  # Dagster and TensorFlow are talkative
-        for part in (measure_records, measure_media, measure_steps):
+        for part in (measure_records, measure_media, measure_reading, measure_steps):
             with (
                 console.status(part.__name__.replace("_", " ")),
                 tempfile.TemporaryDirectory() as folder,

@@ -7,7 +7,6 @@ import pyarrow as pa
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from tfr_assets.components.readers import READERS
 from tfr_assets.layout import shard_keys
 from tfr_assets.records.manifest import Manifest
 
@@ -60,7 +59,7 @@ def test_metadata_tells_of_rows_bytes_speed_schema_preview_and_place(
 def test_the_catalog_shows_group_owners_tags_kinds_and_versions(project: Project, refreshed: tuple[str, Ran]) -> None:
     name, _ = refreshed
     graph = project.repository().asset_graph
-    for part in ("raw", "shards", "merged", "readers", "on_disk"):
+    for part in ("raw", "shards", "merged", "readers", "reader_report", "on_disk"):
         node = graph.get(dg.AssetKey([name, part]))
         assert node.group_name == name
         assert node.owners == ["team:data"]
@@ -209,23 +208,6 @@ def test_a_run_without_partitions_says_what_is_missing(project: Project, refresh
     name, _ = refreshed
     ran = project.run(f"{name}_verify")
     assert "this run was started without partitions" in ran.problems()[f"{name}__on_disk"]
-
-
-def test_the_readers_are_measured(project: Project, refreshed: tuple[str, Ran]) -> None:
-    name, _ = refreshed
-    ran = project.run(f"{name}_readers", list(READERS))
-    assert ran.ok, ran.problems()
-    assert set(ran.materialized("readers")) == set(READERS)
-    measured = ran.materialized("readers")["vectorized"]
-    assert measured["dagster/row_count"] == ROWS
-    assert measured["records_per_second"] > 0
-    assert (project.layout(name).readers / "vectorized.json").is_file()
-
-
-def test_the_readers_are_those_that_there_are() -> None:
-    from tfr_assets.reading import pipelines
-
-    assert list(READERS) == list(pipelines.READERS)
 
 
 def status(project: Project, name: str) -> dict[str, StaleStatus]:

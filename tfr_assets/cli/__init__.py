@@ -15,6 +15,7 @@ import click
 from rich.text import Text
 
 from tfr_assets.errors import ConfigError, TfrError
+from tfr_assets.reading.names import READER_NAMES
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -38,6 +39,7 @@ def cli() -> None:
     tfr verify data/flights/shards        every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
     tfr export flights f.array_record     the same records for Grain
+    tfr bench readers flights             which reader is fastest here?
 
     Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
@@ -262,6 +264,47 @@ def export(what: str, target: Path, split: str | None) -> None:
     with records_bar(target.name, files.records) as progress:
         records = export_array_record(map(Path, files.paths), target, progress)
     out.print(f"{target}: {records:,} records of {len(files.paths)} files", markup=False, soft_wrap=True)
+
+
+@cli.group()
+def bench() -> None:
+    """Measure on this machine what is fastest."""
+
+
+@bench.command("readers", epilog=f"Readers: {', '.join(READER_NAMES)}.")
+@click.argument("name")
+@click.option("--only", multiple=True, metavar="READER", help="Readers to measure; can be given several times.")
+@click.option("--batch-size", type=int, help="Records a batch.")
+@click.option("--repeats", type=int, help="Processes a reader, in turn with the others.")
+@click.option("--step-ms", type=float, help="Simulated training step after each batch.")
+@click.option("--decode-ms", type=float, help="Simulated cost of decoding a record.")
+@click.option("--latency-ms", type=float, help="Read over HTTP, with this time to the first byte.")
+@click.option("--mb-per-s", type=float, help="Read over HTTP, with this bandwidth of each connection.")
+@as_json
+def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_json: bool, **settings: Any) -> None:
+    """Measure how fast each reader reads a dataset, beside plain reading of the same bytes.
+
+    What is not given is as the dataset's YAML says. With settings of the YAML, the measurements are kept, and
+    tfr_assets.read uses the recommended reader from then on.
+    """
+    from dataclasses import replace
+
+    from tfr_assets.cli.bench import bench_readers
+    from tfr_assets.components.load import load_components
+    from tfr_assets.reading.bench.slow_server import Storage
+
+    components = load_components()
+    component, dataset = components[_dataset(name, {key: both[1] for key, both in components.items()}).name]
+    given = {key: value for key, value in settings.items() if value not in (None, ())}
+    options = replace(component.readers, **given)
+    far = {"first_byte_ms": latency_ms, "mb_per_second": mb_per_s}
+    slow = {key: value for key, value in far.items() if value is not None}
+    storage = Storage(**slow) if slow else None
+    keep = not given.keys() - {"only", "repeats"}
+    document = bench_readers(dataset.layout.folder, options, keep, storage, quiet=as_json)
+    if as_json:
+        _print_json(document)
+    sys.exit(1 if document["failures"] else 0)
 
 
 def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":

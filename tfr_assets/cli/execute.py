@@ -16,7 +16,6 @@ import dagster as dg
 
 from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
 from tfr_assets.components.load import PROJECT
-from tfr_assets.components.readers import READERS
 from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import load_planned
@@ -25,6 +24,8 @@ _INVOCATION = "tfr/invocation"
 _POLL_SECONDS = 0.1
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
 _OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged
+_ABOUT_READERS = ("readers", "reader_report")
+_READER_STEPS = 3  # readers, their checks, the report
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the number of steps done, and of all steps."""
@@ -42,7 +43,7 @@ class Made:
         bytes: Their size.
         path: Where they lie.
         seconds: Wall time from the beginning of its first step to the end of its last.
-        records_per_second: How fast it was read, for a reader.
+        records_per_second: How fast the best reader was; of `reader_report`, the recommended one.
     """
 
     asset: str
@@ -114,7 +115,9 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         steps = len(dataset.shard_keys) + _OTHER_STEPS
         _run(refresh_job(dataset.name), dataset.shard_keys, steps, outcome, instance, progress)
     if outcome.ok and readers:
-        _run(readers_job(dataset.name), list(READERS), 1, outcome, instance, progress)
+        job = reconstruct_job(readers_job(dataset.name))
+        keys = list(job.partitions_def.get_partition_keys()) if job.partitions_def else []
+        _run(job.name, keys, _READER_STEPS, outcome, instance, progress)
     return outcome
 
 
@@ -209,12 +212,15 @@ def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> Non
 def _add(made: Made, metadata: dict[str, Any]) -> None:
     made.partitions += 1
     made.skipped += metadata.get("written") is False
-    made.records += int(metadata.get("dagster/row_count", 0))
-    made.bytes += int(metadata.get("dagster/size_bytes", 0))
+    records, size = int(metadata.get("dagster/row_count", 0)), int(metadata.get("dagster/size_bytes", 0))
     path = str(metadata.get("dagster/uri", ""))
     made.path = path if made.partitions == 1 else str(Path(path).parent)
-    if made.asset == "readers":
-        made.records_per_second = metadata.get("records_per_second")
+    if made.asset in _ABOUT_READERS:  # all read the same records
+        made.records, made.bytes = max(made.records, records), max(made.bytes, size)
+        made.records_per_second = max(made.records_per_second or 0.0, metadata.get("records_per_second", 0.0))
+    else:
+        made.records += records
+        made.bytes += size
 
 
 def _wall_seconds(prefix: str, run_id: str, instance: dg.DagsterInstance) -> float:

@@ -4,9 +4,9 @@
     fields      what may stand in the YAML, and what is said when something else does
     yaml_errors where in the YAML it stands
     scaffold    a new dataset's YAML
-    raw, shards, merged, readers, on_disk
+    raw, shards, merged, readers, reader_report, on_disk
                 one asset each
-    checks      what the assets are checked for; `verdicts` decides, without Dagster
+    checks      what the assets are checked for; `verdicts` decides, without Dagster; `reader_checks` likewise
     jobs        refresh, verify, readers; the schedule
     executor    one process a step, forked from a server that has imported what steps need (`preload`)
 

@@ -9,17 +9,20 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field
 
 from tfr_assets.components.checks import build_merged_checks, build_shard_checks
-from tfr_assets.components.fields import PARSERS, FeaturesField, SourceField, SplitsField
+from tfr_assets.components.fields import PARSERS, FeaturesField, ReadersField, SourceField, SplitsField
 from tfr_assets.components.jobs import build_jobs, build_schedule
 from tfr_assets.components.look import Look
 from tfr_assets.components.merged import build_merged
 from tfr_assets.components.on_disk import build_on_disk
 from tfr_assets.components.raw import build_raw
+from tfr_assets.components.reader_checks import build_reader_checks
+from tfr_assets.components.reader_report import build_reader_report
 from tfr_assets.components.readers import build_readers
 from tfr_assets.components.scaffold import DatasetScaffolder
 from tfr_assets.components.shards import build_shards
 from tfr_assets.components.yaml_errors import render, with_parsers
 from tfr_assets.layout import Layout
+from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import Source, Splits, seen_from
 from tfr_assets.writing.dataset import Dataset
@@ -40,9 +43,9 @@ def _field(name: str, yaml_type: Any, description: str, *examples: Any) -> dg.Re
 class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
     """Tables in, verified TFRecord shards out, as one group of assets named after the folder of the YAML.
 
-    Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file) and
-    `readers` (how fast they are read). Checks read every file back. Jobs: `NAME_refresh`, `NAME_verify` and
-    `NAME_readers`.
+    Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file),
+    `readers` (how fast they are read) and `reader_report` (which reader is best). Checks read every file back. Jobs:
+    `NAME_refresh`, `NAME_verify` and `NAME_readers`.
 
     Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
     """
@@ -117,6 +120,15 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             42,
         ),
     ] = None
+    readers: Annotated[
+        BenchOptions,
+        _field(
+            "readers",
+            ReadersField,
+            "How the readers are measured: batch_size, epochs, repeats, only, step_ms, decode_ms.",
+            {"batch_size": 4096, "only": ["vectorized", "columnar"]},
+        ),
+    ] = BenchOptions()
     deps: Annotated[
         list[dg.AssetKey],
         _field(
@@ -178,10 +190,15 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
                 build_raw(look, self.deps),
                 build_shards(look, partitions),
                 build_merged(look),
-                build_readers(look),
+                build_readers(look, self.readers),
+                build_reader_report(look, self.readers),
                 build_on_disk(look, partitions),
             ],
-            asset_checks=[build_shard_checks(look, partitions), build_merged_checks(look)],
+            asset_checks=[
+                build_shard_checks(look, partitions),
+                build_merged_checks(look),
+                build_reader_checks(look, self.readers),
+            ],
             jobs=build_jobs(look, partitions),
             schedules=[build_schedule(look, self.schedule)] if self.schedule else [],
         )

@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import parse_source, parse_splits
@@ -128,6 +129,21 @@ class FeaturesField(dg.Model):
     )
 
 
+class ReadersField(dg.Model):
+    """How the readers are measured."""
+
+    batch_size: int = Field(1024, description="Records a batch.", examples=[4096])
+    epochs: int = Field(
+        2, description="Passes in one process: the first with a cold page cache, the others warm.", examples=[3]
+    )
+    repeats: int = Field(3, description="Processes a reader, in turn with the others.", examples=[5])
+    only: list[str] = Field(
+        [], description="Names of the readers. Default: all.", examples=[["vectorized", "columnar"]]
+    )
+    step_ms: float = Field(0, description="Simulated training step after each batch, in milliseconds.", examples=[10])
+    decode_ms: float = Field(0, description="Simulated cost of decoding a record, in milliseconds.", examples=[0.1])
+
+
 def parse_shards(value: Any) -> int | dict[str, int] | None:
     """Returns the number of shards, of every split or by split; None for `auto`."""
     if value == "auto":
@@ -171,6 +187,15 @@ def parse_features(value: Any) -> FeatureOptions:
         names={column: tuple(of_column) for column, of_column in names.items()},
         fill=_by_column("fill", fields, lambda fill: isinstance(fill, int | float | str), "a number or text"),
     )
+
+
+def parse_readers(value: Any) -> BenchOptions:
+    """Returns how the readers are measured."""
+    fields = _mapping("readers", value, "a mapping with batch_size, epochs, repeats, only, step_ms or decode_ms")
+    _refuse_unknown("readers", fields, ReadersField.model_fields)
+    if "only" in fields:
+        fields["only"] = tuple(_texts("readers.only", fields["only"], "such as [vectorized, columnar]"))
+    return BenchOptions(**fields)
 
 
 def parse_shuffle(value: Any) -> int:
@@ -244,6 +269,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "compression": parse_compression,
     "features": parse_features,
     "shuffle": parse_shuffle,
+    "readers": parse_readers,
     "deps": parse_deps,
     "schedule": parse_schedule,
     "description": parse_description,

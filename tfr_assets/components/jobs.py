@@ -72,7 +72,7 @@ def build_jobs(look: Look, partitions: dg.StaticPartitionsDefinition) -> list[An
             keys("on_disk"),
             "Reads shards back from the disk and checks them again. Writes none.",
         ),
-        job(readers_job(name), keys("readers"), "Measures how fast each reader is.", by_shard=False),
+        job(readers_job(name), keys("readers", "reader_report"), "Measures and compares the readers.", by_shard=False),
     ]
 
 

@@ -17,7 +17,12 @@ PROJECT = Path(__file__).parents[2]
 
 
 def load_datasets(project: Path = PROJECT) -> dict[str, Dataset]:
-    """Returns all datasets by name.
+    """Returns all datasets by name. Raises as `load_components`."""
+    return {name: dataset for name, (_, dataset) in load_components(project).items()}
+
+
+def load_components(project: Path = PROJECT) -> dict[str, tuple[TFRecordDataset, Dataset]]:
+    """Returns the components of all datasets by name, and the datasets.
 
     Raises:
         ConfigError: A YAML file asks for something impossible.
@@ -26,7 +31,7 @@ def load_datasets(project: Path = PROJECT) -> dict[str, Dataset]:
     files = sorted(tree.defs_module_path.rglob("defs.yaml"))
     for file in files:  # Dagster reads all of them to load one, and does not say which one it could not read
         _check_syntax(file)
-    datasets = {}
+    components = {}
     for file in files:
         try:
             component = tree.load_component(file.parent)
@@ -36,8 +41,8 @@ def load_datasets(project: Path = PROJECT) -> dict[str, Dataset]:
             raise ConfigError(f"a file in {tree.defs_module_path} cannot be loaded: {error}") from error
         if isinstance(component, TFRecordDataset):
             dataset = component.dataset(file.parent.name, project)
-            datasets[dataset.name] = dataset
-    return datasets
+            components[dataset.name] = (component, dataset)
+    return components
 
 
 def _check_syntax(file: Path) -> None:

@@ -5,6 +5,7 @@ from tfr_assets.pictures.bars import bars
 from tfr_assets.pictures.curves import curves
 from tfr_assets.pictures.png import LIMIT, as_markdown
 from tfr_assets.pictures.sheet import MOST_THUMBNAILS, contact_sheet
+from tfr_assets.pictures.timeline import timeline
 from tfr_assets.pictures.waveform import MOST_SOUNDS, waveform_strip
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "class_balance",
     "contact_sheet",
     "curves",
+    "timeline",
     "waveform_strip",
 ]

@@ -4,7 +4,7 @@ A dataset's name, or a path:
     locate     the files to read, by their manifests
     pipelines  the readers: files → batches, parsed as `spec` says
     read       … to training code
-    measure    … against the clock
+    measure    … against the clock, with what `bench` holds; `recommendation` says which reader to use
 """
 
 import os

@@ -1,157 +1,159 @@
-"""How fast a reader is: whole passes over the files, timed in this process."""
+"""How fast the readers are: every one in fresh processes, in turn, beside plain reading of the same bytes.
 
+round 1:  plain  naive  prefetch  …  columnar       a fresh process each: cold pass, warm passes
+round 2:  plain  naive  prefetch  …  columnar       so that a slow moment of the machine hits all of them
+…
+"""
+
+import hashlib
 import json
-import os
-import resource
-import statistics
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import tensorflow as tf
-
-from tfr_assets.errors import ConfigError, DamagedFile
-from tfr_assets.layout import Layout
+from tfr_assets.errors import StaleError, TfrError
+from tfr_assets.reading.bench.cache import drop_pages, seconds_of_plain_reading
+from tfr_assets.reading.bench.hardware import Hardware
+from tfr_assets.reading.bench.measurement import Measurement, Pass, Spread
+from tfr_assets.reading.bench.options import BenchOptions
+from tfr_assets.reading.bench.processes import FreshProcesses, ProcessFailed, fresh_processes
+from tfr_assets.reading.bench.watch import Watch
 from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.locate import locate
-from tfr_assets.reading.pipelines import ReadOptions, reader_named
-from tfr_assets.records.files import write_atomically
+from tfr_assets.records.manifest import Manifest
+
+_PASSES = "tfr_assets.reading.bench.passes"  # imports TensorFlow, which only the measuring processes need
+_LONGEST_WARM_PASS = 3.0  # seconds
+_ENOUGH = 10.0  # seconds, after which a reader is not measured once more
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, steps done, and steps in all."""
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """What reading all records cost; times are medians over the passes, in seconds.
+class Measured:
+    """What came of measuring readers.
 
     Attributes:
-        reader: Name of the reader.
-        batch_size: Records a batch.
-        repeats: Number of timed passes.
-        records: Records of one pass, counted.
-        bytes: Size of the files.
-        seconds: Wall time of a pass.
-        spread: Slowest less fastest pass.
-        records_per_second: Of the median pass.
-        mb_per_second: Millions of bytes of the files, of the median pass.
-        first_batch_seconds: Wall time from the start of a pass to its first batch.
-        cpu_seconds: CPU time of a pass, of all threads.
-        peak_memory_bytes: Largest resident memory of the process while measuring, TensorFlow included.
+        measurements: By reader, in the order asked for.
+        failures: Why there is none, by reader.
     """
 
-    reader: str
-    batch_size: int
-    repeats: int
-    records: int
-    bytes: int
-    seconds: float
-    spread: float
-    records_per_second: float
-    mb_per_second: float
-    first_batch_seconds: float
-    cpu_seconds: float
-    peak_memory_bytes: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the measurement as JSON-ready values."""
-        return asdict(self)
-
-    def save(self, layout: Layout) -> Path:
-        """Writes the measurement beside the dataset's others, atomically, and returns its file.
-
-        Raises:
-            WriteError: The file system refused.
-        """
-        path = layout.readers / f"{self.reader}.json"
-        write_atomically(path, (json.dumps(self.to_json(), indent=1) + "\n").encode())
-        return path
+    measurements: Mapping[str, Measurement]
+    failures: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class _Pass:
-    records: int
-    seconds: float
-    first_batch_seconds: float
-    cpu_seconds: float
-
-
-def measure_reader(
-    files: RecordFiles | str | os.PathLike[str],
-    reader: str = "vectorized",
-    batch_size: int = 4096,
-    repeats: int = 3,
-    root: Path | None = None,
-) -> Measurement:
-    """Measures a reader in this process, which should do nothing else meanwhile.
-
-    The page cache is warm: a pass that does not count goes before, so that files which fit into memory come from there.
-    Neither the disk, nor TensorFlow's start, nor the building of the pipeline is measured.
+def measure_readers(
+    files: RecordFiles, options: BenchOptions | None = None, progress: Progress = lambda *_: None
+) -> Measured:
+    """Measures readers. Takes as long as reading everything with each of them, and a little more.
 
     Args:
-        files: What to read: located files, or what `locate` takes.
-        reader: Name of the reader.
-        batch_size: Records a batch.
-        repeats: Number of timed passes.
-        root: Folder of all datasets; None: `data_root()`.
+        files: What to read.
+        options: What to measure; None: all readers.
+        progress: Told about every step.
+
+    Returns:
+        Measurements. A reader that fails raises nothing here.
 
     Raises:
-        ConfigError, StaleError: As `read`; or `repeats` is not positive.
-        DamagedFile: As `read`; or a pass failed, or gave another number of records than the manifests say.
+        StaleError: There is not a single record.
+        ProcessFailed: No process could be started.
     """
-    if repeats < 1:
-        raise ConfigError(f"repeats={repeats} must be at least 1")
-    pipeline, options = reader_named(reader), ReadOptions(batch_size)
-    found = files if isinstance(files, RecordFiles) else locate(files, root=root)
-    dataset = pipeline(found, options)
-    _forget_peak()
-    passes = [_timed_pass(dataset, found, reader) for _ in range(1 + repeats)][1:]
-    seconds = statistics.median(each.seconds for each in passes)
-    return Measurement(
-        reader=reader,
-        batch_size=batch_size,
-        repeats=repeats,
-        records=found.records,
-        bytes=found.bytes,
-        seconds=seconds,
-        spread=max(each.seconds for each in passes) - min(each.seconds for each in passes),
-        records_per_second=found.records / seconds,
-        mb_per_second=found.bytes / seconds / 1e6,
-        first_batch_seconds=statistics.median(each.first_batch_seconds for each in passes),
-        cpu_seconds=statistics.median(each.cpu_seconds for each in passes),
-        peak_memory_bytes=_peak(),
+    options = options or BenchOptions()
+    if not files.records:
+        raise StaleError(f"there is no record in {Path(files.paths[0]).parent}, so that there is nothing to measure")
+    contestants = {reader: _Contestant() for reader in options.readers}
+    plain = _Plain()
+    steps = options.repeats * (1 + len(contestants))
+    progress("starting", 0, steps)
+    with fresh_processes([_PASSES]) as processes:
+        for round_ in range(options.repeats):
+            progress("plain reading", round_ * (1 + len(contestants)), steps)
+            plain.read_once(processes, files)
+            for number, (reader, contestant) in enumerate(contestants.items(), 1):
+                progress(reader, round_ * (1 + len(contestants)) + number, steps)
+                if contestant.wants_more:
+                    contestant.read_once(processes, files, reader, options)
+    progress("", steps, steps)
+    return Measured(
+        {name: each.measurement(name, files, options, plain) for name, each in contestants.items() if not each.failure},
+        {name: each.failure for name, each in contestants.items() if each.failure},
     )
 
 
-def _timed_pass(dataset: tf.data.Dataset, files: RecordFiles, reader: str) -> _Pass:
-    records, first = 0, 0.0
-    cpu, start = time.process_time(), time.perf_counter()
-    try:
-        for batch in dataset:
-            first = first or time.perf_counter() - start
-            records += int(tf.shape(next(iter(batch.values())), tf.int64)[0])
-    except tf.errors.OpError as error:
-        raise DamagedFile(_failure(files, reader, error.message)) from error
-    timed = _Pass(records, time.perf_counter() - start, first, time.process_time() - cpu)
-    if records != files.records:
-        raise DamagedFile(_failure(files, reader, f"{records} records came, the manifests say {files.records}"))
-    return timed
+def data_version(files: RecordFiles) -> str:
+    """Returns a hash of what the files hold."""
+    manifests = [Manifest.load(Path(path)) for path in files.paths]
+    content = [[Path(path).name, m.digest if m else None] for path, m in zip(files.paths, manifests, strict=True)]
+    return hashlib.sha256(json.dumps([content, files.records, files.bytes]).encode()).hexdigest()[:16]
 
 
-def _failure(files: RecordFiles, reader: str, what: str) -> str:
-    folder = Path(files.paths[0]).parent
-    return f"reader {reader!r} failed on files in {folder}: {what}. `tfr verify {folder}` names file, record and offset"
+def plain_reading(paths: tuple[str, ...]) -> tuple[float, float]:
+    """Returns seconds of plain reading of files that are out of the page cache, and of the same in it."""
+    drop_pages(paths)
+    return seconds_of_plain_reading(paths), seconds_of_plain_reading(paths)
 
 
-def _forget_peak() -> None:
-    """Starts the kernel's record of peak memory anew; where that cannot be, it is that of the process's whole life."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
+@dataclass
+class _Plain:
+    cold: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+
+    def read_once(self, processes: FreshProcesses, files: RecordFiles) -> None:
+        (cold, warm), _ = processes.run(f"{__name__}:plain_reading", files.paths)
+        self.cold.append(files.bytes / cold)
+        self.warm.append(files.bytes / warm)
 
 
-def _peak() -> int:
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+@dataclass
+class _Contestant:
+    runs: list[tuple[list[Pass], Watch]] = field(default_factory=list)
+    failure: str = ""
+    seconds: float = 0.0  # with what goes before the passes: some readers start processes
+
+    @property
+    def wants_more(self) -> bool:
+        return not self.failure and self.seconds < _ENOUGH
+
+    def read_once(self, processes: FreshProcesses, files: RecordFiles, reader: str, options: BenchOptions) -> None:
+        started = time.perf_counter()
+        try:
+            self.runs.append(processes.run(f"{_PASSES}:read_passes", files, reader, options, _LONGEST_WARM_PASS))
+        except (TfrError, ProcessFailed) as error:
+            self.failure = str(error).strip()
+        self.seconds += time.perf_counter() - started
+
+    def measurement(self, reader: str, files: RecordFiles, options: BenchOptions, plain: _Plain) -> Measurement:
+        cold = [passes[0] for passes, _ in self.runs]
+        warm = [each for passes, _ in self.runs for each in passes[1:]]
+        counts = [each.records for each in cold + warm if each.whole]
+        return Measurement(
+            reader=reader,
+            batch_size=options.batch_size,
+            step_ms=options.step_ms,
+            decode_ms=options.decode_ms,
+            epochs=options.epochs,
+            repeats=len(self.runs),
+            records=files.records,
+            records_read=max(counts, key=lambda count: abs(count - files.records)),
+            bytes=files.bytes,
+            cold=_speed(cold),
+            warm=_speed(warm),
+            first_batch_cold=Spread.of([each.first_batch_seconds for each in cold]).median,
+            first_batch_warm=Spread.of([each.first_batch_seconds for each in warm]).median,
+            cpu_seconds=Spread.of([each.cpu_seconds / max(each.records, 1) * files.records for each in warm]).median,
+            busy_cores=Spread.of([each.cpu_seconds / each.seconds for each in warm]).median,
+            peak_memory_bytes=max(watch.peak_memory_bytes for _, watch in self.runs),
+            descriptors=max(watch.descriptors for _, watch in self.runs),
+            plain_cold=Spread.of(plain.cold).median,
+            plain_warm=Spread.of(plain.warm).median,
+            hardware=Hardware.here(),
+            data_version=data_version(files),
+            measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+
+def _speed(passes: list[Pass]) -> Spread:
+    return Spread.of([each.records / each.seconds for each in passes])

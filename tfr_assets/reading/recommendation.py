@@ -1,8 +1,131 @@
-"""Which reader was measured to be the best for a dataset."""
+"""Which reader to use: the fastest that was measured, among those that suit everybody. Imports no TensorFlow."""
 
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+from tfr_assets.reading.bench.hardware import Hardware
+from tfr_assets.reading.bench.measurement import Measurement
+from tfr_assets.reading.names import READER_NAMES
+from tfr_assets.records.files import write_atomically
+
+FILE = "recommendation.json"
+DEFAULT = "vectorized"  # what is used where nothing is recommended
+NO_DEFAULT: Mapping[str, str] = {
+    "autotuned": "it reads several files in turn, so that the order is not the data's; use it where order is nothing",
+    "bounded": "it reads several files in turn, so that the order is not the data's; use it where files are too many",
+    "interleave": "it reads several files in turn, so that the order is not the data's",
+    "cache_memory": "it keeps all parsed records in memory, which is for you to decide",
+    "cache_file": "it keeps all parsed records in a file, which is for you to decide",
+    "sharded": "it is for one worker of several, and shuffles",
+    "file_queue": "it needs worker processes",
+    "merged": "it needs the merged file, and cannot read shards",
+    "data_service": "it needs a service in processes of its own",
+}
+"""Why a reader is not recommended, however fast it is."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The reader to use, and why.
+
+    Attributes:
+        reader: Its name.
+        why: A sentence or two.
+        records_per_second: What all readers were measured at, the fastest first.
+        not_recommended: Why a faster one was passed over, by name.
+        batch_size: Records a batch when it was measured.
+        hardware: The machine.
+        data_version: Of the files.
+        measured_at: When.
+    """
+
+    reader: str
+    why: str
+    records_per_second: dict[str, float]
+    not_recommended: dict[str, str]
+    batch_size: int
+    hardware: Hardware
+    data_version: str
+    measured_at: str
+
+    def save(self, folder: Path) -> Path:
+        """Writes `recommendation.json` into a folder, atomically, and returns its path."""
+        path = folder / FILE
+        write_atomically(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
+        return path
+
+
+def recommend(measurements: Mapping[str, Measurement]) -> Recommendation | None:
+    """Returns the fastest reader that suits everybody and read every record; None if the default was not measured.
+
+    Speed is that of warm passes. Of measurements on several machines or of several versions of the data, the latest
+    one's kind counts.
+    """
+    alike = comparable_to_latest(measurements)
+    ranked = sorted(alike.values(), key=lambda each: each.warm.median, reverse=True)
+    suitable = [each for each in ranked if each.reader not in NO_DEFAULT and each.complete]
+    if DEFAULT not in {each.reader for each in suitable}:
+        return None  # of a few that happened to be measured, the fastest may be slower
+    best = suitable[0]
+    faster = [each for each in ranked if each.warm.median > best.warm.median]
+    return Recommendation(
+        reader=best.reader,
+        why=_why(best, suitable[1:]),
+        records_per_second={each.reader: each.warm.median for each in ranked},
+        not_recommended={each.reader: NO_DEFAULT.get(each.reader, "it did not read every record") for each in faster},
+        batch_size=best.batch_size,
+        hardware=best.hardware,
+        data_version=best.data_version,
+        measured_at=best.measured_at,
+    )
+
+
+def comparable_to_latest(measurements: Mapping[str, Measurement]) -> dict[str, Measurement]:
+    """Returns the measurements of the same machine, data and settings as the latest of them."""
+    if not measurements:
+        return {}
+    latest = max(measurements.values(), key=lambda each: each.measured_at)
+    return {name: each for name, each in measurements.items() if each.circumstances == latest.circumstances}
 
 
 def recommended_reader(folder: Path) -> str | None:
-    """Returns the reader that a measurement recommends for the dataset in a folder; None where there is none."""
-    return None
+    """Returns the reader that was measured to be best for a dataset, or None where nothing was measured.
+
+    Warns when it was measured on another machine than this one.
+
+    Args:
+        folder: The dataset's folder, or one in it, such as that of its shards.
+    """
+    found = next((path for path in (folder / "readers", folder.parent / "readers") if (path / FILE).is_file()), None)
+    if found is None:
+        return None
+    try:
+        values: dict[str, Any] = json.loads((found / FILE).read_bytes())
+        reader, hardware = str(values["reader"]), Hardware(**values["hardware"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # of another version of this project: as if nothing had been measured
+    if reader not in READER_NAMES:
+        return None
+    here = Hardware.here()
+    if hardware != here:
+        warnings.warn(
+            f"reader {reader!r} was the fastest on {hardware}; this machine is {here}. "
+            f"Measure here with `tfr bench readers {found.parent.name}`, or choose with reader=",
+            stacklevel=3,
+        )
+    return reader
+
+
+def _why(best: Measurement, others: list[Measurement]) -> str:
+    speed = f"{best.warm.median:,.0f} records/s"
+    if not others:
+        return f"{speed}; no other reader that suits everybody was measured"
+    second = others[0]
+    margin = best.warm.median / second.warm.median
+    text = f"the fastest with {speed}, {margin:.2f} times {second.reader} ({second.warm.median:,.0f})"
+    overlap = best.warm.low <= second.warm.high
+    return text + ("; their spreads overlap, so either will do" if overlap else "")

@@ -38,7 +38,9 @@ serialized tensors have exactly the column's type, float64 and uint64 among them
 """
 
 import math
+import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import TypeAlias
 
 import numpy as np
@@ -55,12 +57,28 @@ Tensors = dict[str, tf.Tensor | tf.RaggedTensor]
 Parsed: TypeAlias = tf.io.FixedLenFeature | tf.io.RaggedFeature
 
 
+simulated_decoding: ContextVar[float] = ContextVar("simulated_decoding", default=0.0)
+"""Seconds that each record takes longer in parsers made meanwhile: how measurements stand in for costly decoding."""
+
+
+def delayed(serialized: tf.Tensor, seconds: float) -> tf.Tensor:
+    """Returns records of shape (B,) as they are, after `seconds` for each."""
+
+    def wait(records: np.ndarray) -> None:
+        time.sleep(seconds * int(records))
+
+    with tf.control_dependencies([tf.numpy_function(wait, [tf.shape(serialized)[0]], [])]):
+        return tf.identity(serialized)
+
+
 def parser(features: FeatureSpec) -> Callable[[tf.Tensor], Tensors]:
     """Returns a function from a batch of serialized records, a string tensor of shape (B,), to the tables' tensors."""
-    spec, lists = parse_spec(features), list_spec(features)
+    spec, lists, delay = parse_spec(features), list_spec(features), simulated_decoding.get()
 
     @tf.autograph.experimental.do_not_convert  # it has no control flow on tensors, and need not be rewritten
     def parse(serialized: tf.Tensor) -> Tensors:
+        if delay:
+            serialized = delayed(serialized, delay)
         if not lists:
             return typed(features, tf.io.parse_example(serialized, spec))
         context, steps, _ = tf.io.parse_sequence_example(serialized, spec, lists)

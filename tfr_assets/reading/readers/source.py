@@ -185,9 +185,7 @@ def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *a
     return tf.data.Dataset.from_generator(generate, output_signature=signature, args=arguments).map(refuse)
 
 
-def chunks_in_turn(
-    files: RecordFiles, options: ReadOptions, cycle_length: int, calls: int | None
-) -> tf.data.Dataset:
+def chunks_in_turn(files: RecordFiles, options: ReadOptions, cycle_length: int, calls: int | None) -> tf.data.Dataset:
     """Returns the serialized records about a megabyte at a time, of shape (n,), neither shuffled nor counted."""
     source = _Source(files, options, pieces_of(files, options.shard))
     return _in_turn(source.elements(), source.chunks_of, options, cycle_length, 1, calls)

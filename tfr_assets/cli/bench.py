@@ -1,0 +1,59 @@
+"""What `tfr bench` does: measures on this machine, and prints a table. No run of Dagster's is needed."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tfr_assets.cli.terminal import err, out, steps_bar, table
+from tfr_assets.reading.bench.measurement import load
+from tfr_assets.reading.bench.options import BenchOptions
+from tfr_assets.reading.bench.slow_server import Storage, served, slow_server
+from tfr_assets.reading.bench.table import COLUMNS, NOTE, rows
+from tfr_assets.reading.locate import locate
+from tfr_assets.reading.measure import Measured, measure_readers
+from tfr_assets.reading.recommendation import recommend
+
+REMOTE_READERS = ("naive", "prefetch", "interleave", "vectorized", "autotuned")
+
+
+def bench_readers(
+    folder: Path, options: BenchOptions, keep: bool, storage: Storage | None, quiet: bool
+) -> dict[str, Any]:
+    """Measures the readers of a dataset, prints a table, and returns the same as a JSON-ready document.
+
+    Args:
+        folder: The dataset's folder.
+        options: What to measure.
+        keep: Whether the measurements are those of the dataset: then they are saved, and so is what they recommend.
+        storage: Storage to pretend the files to be on; None: measured where they are.
+        quiet: Whether to print no table.
+    """
+    files = locate(folder, "shards")
+    with ExitStack() as stack:
+        if storage:
+            options = options if options.only else options.of(REMOTE_READERS)
+            files = served(files, folder, stack.enter_context(slow_server(folder, storage)))
+        measured = measure_readers(files, options, stack.enter_context(steps_bar(folder.name)))
+    if keep and not storage:
+        _keep(measured, folder / "readers")
+    if not quiet:
+        where = f" over HTTP, {storage}" if storage else ""
+        out.print(table(f"\n{folder.name}{where}", COLUMNS, rows(measured.measurements), numbers=COLUMNS[1:]))
+        out.print(NOTE, style="dim")
+        best = recommend(measured.measurements)
+        if best and not storage:
+            out.print(f"[green]recommended:[/] {best.reader}, {best.why}")
+        for reader, why in measured.failures.items():
+            err.print(f"[red]failed[/] {reader}: {why}", soft_wrap=True)
+    return {
+        "readers": {name: each.to_json() for name, each in measured.measurements.items()},
+        "failures": dict(measured.failures),
+    }
+
+
+def _keep(measured: Measured, folder: Path) -> None:
+    for measurement in measured.measurements.values():
+        measurement.save(folder)
+    known = {reader: found for reader in BenchOptions().readers if (found := load(folder, reader))}
+    if best := recommend(known):
+        best.save(folder)
