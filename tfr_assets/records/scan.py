@@ -17,7 +17,7 @@ import numpy as np
 from tfr_assets.records.compression import InputStream, StreamFault
 from tfr_assets.records.crc32c import masked_crc_at
 from tfr_assets.records.digest import fold
-from tfr_assets.records.jit import address_of, called, inlined, kernel, load_i64, load_u32, store_i64
+from tfr_assets.records.jit import PADDING, address_of, called, inlined, kernel, load_i64, load_u32, store_i64
 
 _BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
 _UNKNOWN = 1 << 62  # bytes left, where only the end of the stream tells
@@ -192,7 +192,8 @@ def _scan(buffer, size, offset, left, frames, faults, state):
 Progress = Callable[[int], None]
 FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
 """Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each
-payload) and the offset of the buffer in the stream. The buffer's content is gone after the call."""
+payload) and the offset of the buffer in the stream. PADDING bytes behind the buffer can be read, too. Its content is gone
+after the call."""
 
 
 def scan_stream(
@@ -214,7 +215,7 @@ def scan_stream(
     Raises:
         OSError: The file cannot be read.
     """
-    buffer = np.empty(_BUFFER, np.uint8)
+    buffer = _padded(_BUFFER)
     frames, raw_faults = np.empty((_FRAMES, 3), np.int64), np.empty((_FAULTS, _FAULT), np.int64)
     state = np.zeros(_STATE, np.int64)
     found: list[Fault] = []
@@ -251,7 +252,7 @@ def scan_stream(
             break
         if needed > buffer.size:
             # a plain file bounds it; a compressed one grows only as bytes really come
-            grown = np.empty(needed if known is not None else min(needed, 2 * buffer.size), np.uint8)
+            grown = _padded(needed if known is not None else min(needed, 2 * buffer.size))
             grown[:filled] = buffer[:filled]
             buffer = grown
     if stream_fault:
@@ -266,6 +267,11 @@ def scan_stream(
         faults=tuple(found),
         fault_count=total,
     )
+
+
+def _padded(size: int) -> np.ndarray:
+    """Returns a buffer behind whose end a visitor's kernels may read."""
+    return np.empty(size + PADDING, np.uint8)[:size]
 
 
 def _fault(path: str, line: list[int]) -> Fault:
