@@ -202,6 +202,8 @@ def scan_stream(
     visit: FrameVisitor | None = None,
     progress: Progress | None = None,
     max_faults: int = 1000,
+    origin: int = 0,
+    first: int = 0,
 ) -> Scan:
     """Reads a stream to its end and checks every frame.
 
@@ -211,6 +213,8 @@ def scan_stream(
         visit: Called for all intact records in turn.
         progress: Called with the number of bytes of the stream just scanned.
         max_faults: Faults to keep; the rest are only counted.
+        origin: Where in the file's stream this one starts, for one that is a part of it: on a record's boundary.
+        first: Index of the record there.
 
     Raises:
         OSError: The file cannot be read.
@@ -219,8 +223,10 @@ def scan_stream(
     frames, raw_faults = np.empty((_FRAMES, 3), np.int64), np.empty((_FAULTS, _FAULT), np.int64)
     state = np.zeros(_STATE, np.int64)
     found: list[Fault] = []
-    total = filled = offset = 0
-    known = stream.size
+    total = filled = 0
+    offset = origin
+    state[RECORDS] = first
+    known = None if stream.size is None else origin + stream.size
     at_end = False
     stream_fault: StreamFault | None = None
     while True:
@@ -262,7 +268,7 @@ def scan_stream(
     return Scan(
         records=int(state[INTACT]),
         payload_bytes=int(state[PAYLOAD]),
-        stream_bytes=offset + filled,
+        stream_bytes=offset + filled - origin,
         digest=int(state[DIGEST]) & (2**64 - 1),
         faults=tuple(found),
         fault_count=total,
