@@ -1,6 +1,7 @@
 """The readers: named ways to turn files into batches. All give the same batches; they differ in how fast.
 
     vectorized   files one after another → records → batch → parse whole batches in parallel → prefetch
+    columnar     compiled kernels decode batches in threads → tensors, in parallel → prefetch
 
 A reader is a pure function of files and options, so that each can be measured like any other.
 """
@@ -50,7 +51,14 @@ def vectorized(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     return batches.map(_parser(files), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
-READERS: dict[str, Reader] = {"vectorized": vectorized}
+def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+    """Reads batches that compiled kernels decode; damage is an error that names file, record and byte."""
+    from tfr_assets.reading.columnar_dataset import columnar_batches  # numba: only who asks for it pays
+
+    return columnar_batches(files, options.batch_size, options.drop_remainder)
+
+
+READERS: dict[str, Reader] = {"vectorized": vectorized, "columnar": columnar}
 
 
 def reader_named(name: str) -> Reader:
