@@ -1,7 +1,7 @@
 """The reader `columnar`: batches that compiled kernels decode, as a `tf.data.Dataset`.
 
-What crosses from Python to TensorFlow is few and large: an array a column, and all strings of a column as one, which
-TensorFlow takes apart itself, in parallel; an object a string would cost more than all of the decoding.
+What crosses from Python to TensorFlow is few and large, because each array costs and each string costs more: all scalar
+columns of a type are one array, and all strings of a batch are one string, which TensorFlow takes apart in parallel.
 """
 
 from collections.abc import Iterator
@@ -14,10 +14,11 @@ from tfr_assets.reading.columnar import Batches
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.serialized import parse_tensors
 from tfr_assets.reading.spec import Tensors, element_spec
-from tfr_assets.records.arrays import Column, Ragged, Strings
+from tfr_assets.records.arrays import Ragged, Strings
 from tfr_assets.records.features import SERIALIZED, FeatureSpec
-from tfr_assets.records.join import as_tensor_proto, join_separated
+from tfr_assets.records.join import join_strings
 from tfr_assets.records.partitions import base_names, parts_of
+from tfr_assets.records.ranges import Columns
 
 _WORKERS = 2
 
@@ -33,81 +34,108 @@ def columnar_batches(files: RecordFiles, batch_size: int, drop_remainder: bool =
     Raises:
         ConfigError: Records are tf.SequenceExamples, which are not decoded here.
     """
-    names = base_names(files.features)
-    Batches(files, names, batch_size, (0, files.records))  # what it refuses is refused at once
-    plans = _plans(files.features, batch_size if drop_remainder else None)
+    names, everything = base_names(files.features), (0, files.records)
+    Batches(files, names, batch_size, everything)  # what it refuses is refused at once
+    crossing = _Crossing(files.features, batch_size if drop_remainder else None)
 
-    def generate() -> Iterator[tuple[Any, ...]]:
-        found = Batches(files, names, batch_size, (0, files.records), workers=_WORKERS, drop_remainder=drop_remainder)
-        with found:
+    def generate() -> Iterator[list[Any]]:
+        with Batches(files, names, batch_size, everything, False, _WORKERS, drop_remainder) as found:
             for batch in found:
-                yield tuple(part for name in names for part in _taken_apart(batch[name]))
+                yield crossing.take_apart(batch)
 
     @tf.autograph.experimental.do_not_convert
     def put_together(*parts: tf.Tensor) -> Tensors:
-        left = list(parts)
-        return {name: plan.tensor(left) for name, plan in plans.items()}
+        return crossing.put_together(parts)
 
-    signature = tuple(spec for plan in plans.values() for spec in plan.signature())
     whole, rest = divmod(files.records, batch_size)
-    count = whole + bool(rest and not drop_remainder)
-    dataset = tf.data.Dataset.from_generator(generate, output_signature=signature)
-    dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
+    dataset = tf.data.Dataset.from_generator(lambda: map(tuple, generate()), output_signature=crossing.signature)
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(whole + bool(rest and not drop_remainder)))
     return dataset.map(put_together, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
-class _Plan:
-    """How one column crosses: as row splits for each ragged dimension, from the outside in, then its values."""
+class _Crossing:
+    """How columns cross to TensorFlow.
 
-    def __init__(self, features: FeatureSpec, name: str, spec: Any, rows: int | None) -> None:
-        self._feature = parts_of(features, name)[0]
-        if self._feature.part == SERIALIZED:
-            spec = tf.TensorSpec((rows,), tf.string)
-        self._ragged_rank = getattr(spec, "ragged_rank", 0)
-        self._rows, self._dtype = rows, spec.dtype
-        self._shape = (None, *spec.shape[self._ragged_rank + 1 :]) if self._ragged_rank else tuple(spec.shape)
+    Attributes:
+        signature: What crosses: for each type, all its scalar columns as (columns, rows); for each other column its row
+            splits, from the outside in, and its numbers; all strings as one, their separator, and how many there are
+            of each column.
+    """
 
-    def signature(self) -> list[tf.TensorSpec]:
-        """Returns the specs of what `_taken_apart` gives."""
-        rows = None if self._rows is None else self._rows + 1
-        splits = [tf.TensorSpec((rows if level == 0 else None,), tf.int64) for level in range(self._ragged_rank)]
-        if self._dtype == tf.string:
-            return [*splits, tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.int64)]
-        return [*splits, tf.TensorSpec(self._shape, self._dtype)]
+    def __init__(self, features: FeatureSpec, rows: int | None) -> None:
+        self._features = {name: parts_of(features, name)[0] for name in base_names(features)}
+        specs = element_spec(features, rows)
+        for name, feature in self._features.items():
+            if feature.part == SERIALIZED:
+                specs[name] = tf.TensorSpec((rows,), tf.string)
+        self._specs = specs
+        self._ranks = {name: getattr(spec, "ragged_rank", 0) for name, spec in specs.items()}
+        self._strings = [name for name, spec in specs.items() if spec.dtype == tf.string]
+        dense = [n for n, spec in specs.items() if n not in self._strings and not self._ranks[n] and spec.shape.rank == 1]
+        self._groups = {d: [n for n in dense if specs[n].dtype == d] for d in dict.fromkeys(specs[n].dtype for n in dense)}
+        self._others = [name for name in specs if name not in dense]
+        self.signature = tuple(self._signature(rows))
 
-    def tensor(self, parts: list[tf.Tensor]) -> tf.Tensor | tf.RaggedTensor:
-        """Returns the column's tensor, and takes what it is made of from the front of `parts`."""
-        splits = [parts.pop(0) for _ in range(self._ragged_rank)]
-        values = parts.pop(0)
-        if self._dtype == tf.string:
-            values = _split(values, parts.pop(0), parts.pop(0))
-            values = tf.ensure_shape(tf.reshape(values, [-1, *self._shape[1:]]), self._shape)
-        if self._feature.part == SERIALIZED:
-            return parse_tensors(self._feature, values)
-        return tf.RaggedTensor.from_nested_row_splits(values, splits, validate=False) if splits else values
+    def _signature(self, rows: int | None) -> Iterator[tf.TensorSpec]:
+        for dtype, names in self._groups.items():
+            yield tf.TensorSpec((len(names), rows), dtype)
+        for name in self._others:
+            spec, rank = self._specs[name], self._ranks[name]
+            for level in range(rank):
+                yield tf.TensorSpec((None if rows is None or level else rows + 1,), tf.int64)
+            if spec.dtype != tf.string:
+                yield tf.TensorSpec((None if rank else rows, *spec.shape[rank + 1 :]), spec.dtype)
+        if self._strings:
+            yield tf.TensorSpec((), tf.string)
+            yield tf.TensorSpec((), tf.string)
+            yield tf.TensorSpec((len(self._strings),), tf.int64)
 
+    def take_apart(self, batch: Columns) -> list[Any]:
+        """Returns what crosses of a batch."""
+        parts: list[Any] = [np.stack([batch[name] for name in names]) for names in self._groups.values()]
+        strings: list[Strings] = []
+        for name in self._others:
+            column = batch[name]
+            if isinstance(column, Ragged):
+                column = column.trimmed()
+            while isinstance(column, Ragged):
+                parts.append(column.offsets)
+                column = column.values
+            if isinstance(column, Strings):
+                strings.append(column)
+            else:
+                parts.append(column)
+        if self._strings:
+            parts += [*join_strings(strings), np.array([len(column.offsets) - 1 for column in strings], np.int64)]
+        return parts
 
-def _plans(features: FeatureSpec, rows: int | None) -> dict[str, _Plan]:
-    return {name: _Plan(features, name, spec, rows) for name, spec in element_spec(features, rows).items()}
+    def put_together(self, crossed: tuple[tf.Tensor, ...]) -> Tensors:
+        """Returns the tensors of a batch."""
+        parts = iter(crossed)
+        found: Tensors = {}
+        for names in self._groups.values():
+            found |= zip(names, tf.unstack(next(parts)), strict=True)
+        strings = iter(self._split(*crossed[-3:]) if self._strings else ())
+        for name in self._others:
+            spec, rank = self._specs[name], self._ranks[name]
+            splits = [next(parts) for _ in range(rank)]
+            if spec.dtype == tf.string:
+                inner = tuple(spec.shape[rank + 1 :])
+                values = tf.reshape(next(strings), (-1, *inner))
+                values = values if rank else tf.ensure_shape(values, spec.shape)
+            else:
+                values = next(parts)
+            found[name] = tf.RaggedTensor.from_nested_row_splits(values, splits, validate=False) if rank else values
+            if self._features[name].part == SERIALIZED:
+                found[name] = parse_tensors(self._features[name], values)
+        return {name: found[name] for name in self._specs}
 
-
-def _split(blob: tf.Tensor, separator: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-    """Returns the strings that `_taken_apart` put into one."""
-    return tf.cond(
-        tf.equal(separator, ""),
-        lambda: tf.ensure_shape(tf.io.parse_tensor(blob, tf.string), (None,)),
-        lambda: tf.raw_ops.StringSplitV2(input=[blob], sep=separator).values[:count],
-    )
-
-
-def _taken_apart(column: Column) -> list[Any]:
-    if isinstance(column, np.ndarray):
-        return [column]
-    if isinstance(column, Ragged):
-        trimmed = column.trimmed()
-        return [trimmed.offsets, *_taken_apart(trimmed.values)]
-    return [*_as_one(column), np.int64(len(column.offsets) - 1)]
-
-
-def _as_one(strings: Strings) -> tuple[bytes, bytes]:
-    return join_separated(strings) or (as_tensor_proto(strings), b"")
+    def _split(self, blob: tf.Tensor, separator: tf.Tensor, counts: tf.Tensor) -> list[tf.Tensor]:
+        """Returns the strings of each column."""
+        values = tf.cond(
+            tf.equal(separator, ""),
+            lambda: tf.ensure_shape(tf.io.parse_tensor(blob, tf.string), (None,)),
+            lambda: tf.raw_ops.StringSplitV2(input=[blob], sep=separator).values,
+        )
+        stops = tf.unstack(tf.cumsum(counts))
+        return [values[start:stop] for start, stop in zip([0, *stops[:-1]], stops, strict=True)]

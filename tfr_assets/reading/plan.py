@@ -12,7 +12,7 @@ from tfr_assets.records.index import read_offsets
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.ranges import Range
 
-_PIECE_BYTES = 4 << 20  # a few pieces a thread are in memory at once
+_PIECE_BYTES = 8 << 20  # a few pieces a thread are in memory at once
 _EXPANSION = 8  # what compression is taken to save
 
 

@@ -1,10 +1,11 @@
-"""Strings of bytes → one string, for readers that take them apart again themselves."""
+"""Strings of bytes → one string, for readers that take it apart again themselves."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from tfr_assets.records.arrays import Strings
-from tfr_assets.records.jit import address_of, copy_32, copy_bytes, kernel, load_i64, store_u8
-from tfr_assets.records.jit import PADDING
+from tfr_assets.records.jit import PADDING, address_of, copy_32, copy_bytes, kernel, load_i64, store_u8
 from tfr_assets.records.wire import encode_varint
 
 _SEPARATORS = (0xFF, 0x00, 0xC0, 0x1F, 0xFE, 0x01)  # UTF-8 has no ff, and hardly any text a zero
@@ -26,27 +27,35 @@ def _join(offsets, count, data, stop, separator, target):
     return target
 
 
-def join_separated(strings: Strings) -> tuple[bytes, bytes] | None:
-    """Returns all strings, each followed by a byte that none of them holds, and that byte; None if they hold all."""
-    offsets = np.ascontiguousarray(strings.offsets)
-    first, last = int(offsets[0]), int(offsets[-1])
-    held = strings.data[first:last].tobytes()
-    separator = next((byte for byte in _SEPARATORS if held.find(byte) < 0), None)
+def join_strings(columns: Sequence[Strings]) -> tuple[bytes, bytes]:
+    """Returns the strings of all columns as one, and what tells them apart.
+
+    Returns:
+        The strings, each followed by a byte that none of them holds, and that byte. If they hold all bytes that are
+        tried: a TensorProto of them, of one dimension, and an empty string.
+    """
+    held = [column.data[column.offsets[0] : column.offsets[-1]].tobytes() for column in columns]
+    separator = next((byte for byte in _SEPARATORS if all(data.find(byte) < 0 for data in held)), None)
     if separator is None:
-        return None
-    count, data = len(offsets) - 1, np.ascontiguousarray(strings.data)
-    target = np.empty(last - first + count + PADDING, np.uint8)
-    _join(address_of(offsets), count, address_of(data), data.size, separator, address_of(target))
-    return target[: last - first + count].tobytes(), bytes([separator])
+        return _as_tensor_proto(columns), b""
+    total = sum(map(len, held)) + sum(len(column.offsets) - 1 for column in columns)
+    target = np.empty(total + PADDING, np.uint8)
+    at = address_of(target)
+    for column in columns:
+        offsets, data = np.ascontiguousarray(column.offsets), column.data
+        at = _join(address_of(offsets), len(offsets) - 1, address_of(data), data.size, separator, at)
+    return target[:total].tobytes(), bytes([separator])
 
 
-def as_tensor_proto(strings: Strings) -> bytes:
-    """Returns a TensorProto of all strings, of one dimension, as `tf.io.parse_tensor` takes it."""
-    bounds = strings.offsets.tolist()
-    pairs = zip(bounds[:-1], bounds[1:], strict=True)
-    dim = _field(0x12, b"\x08" + encode_varint(len(bounds) - 1))
-    values = [_field(0x42, strings.data[start:stop].tobytes()) for start, stop in pairs]
-    return b"".join([b"\x08\x07", _field(0x12, dim), *values])
+def _as_tensor_proto(columns: Sequence[Strings]) -> bytes:
+    values, count = [], 0
+    for column in columns:
+        bounds = column.offsets.tolist()
+        count += len(bounds) - 1
+        pairs = zip(bounds[:-1], bounds[1:], strict=True)
+        values += [_field(0x42, column.data[start:stop].tobytes()) for start, stop in pairs]
+    shape = _field(0x12, b"\x08" + encode_varint(count))
+    return b"".join([b"\x08\x07", _field(0x12, shape), *values])
 
 
 def _field(tag: int, content: bytes) -> bytes:
