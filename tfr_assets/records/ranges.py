@@ -132,41 +132,50 @@ class _Pass:
         self._limit = min(rows, wanted.records)
         self._next = wanted.first
         self._broken = False
-        self._places: list[np.ndarray] = []  # record index and payload offset of the rows in the decoder
+        self._nested = any(feature.is_row_lengths for feature in spec.features)
+        self._places: list[np.ndarray] = []  # of the rows in the decoder, where it may yet turn out that one is bad
         self._given = 0
         self._misfits: list[Fault] = []
         decoder.start(self._limit)
 
     def visit(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         """See `records.scan.FrameVisitor`."""
-        frames = frames[self._selected(frames, offset)]
-        if not self._skip and len(frames) and not self._broken:
-            whole = frames[:, 2] == np.arange(self._next, self._next + len(frames))
-            self._broken = not whole.all()
-            frames = frames[: int(whole.argmin())] if self._broken else frames
-            self._next += len(frames)
-        elif self._broken:
-            return
+        frames = self._selected(frames, offset)
+        if not self._skip:
+            frames = self._unbroken(frames)
         while len(frames):
             taken = np.ascontiguousarray(frames[: self._limit - self._decoder.rows])
             frames = frames[len(taken) :]
             if problems := self._decoder.add(buffer, taken):
-                places = taken[:, [2, 0]] + [0, offset]
-                self._refuse(problems, places)
-                good = np.delete(taken, [problem.index for problem in problems], 0)
-                assert not len(good) or not self._decoder.add(buffer, good)
-                taken = good
-            self._places.append(taken[:, [2, 0]] + [0, offset])
+                self._refuse(problems, _places(taken, offset))
+                taken = np.delete(taken, [problem.index for problem in problems], 0)
+                problems = self._decoder.add(buffer, taken)
+                assert not problems
+            if self._nested:
+                self._places.append(_places(taken, offset))
             if self._decoder.rows == self._limit:
                 self._flush()
 
     def _selected(self, frames: np.ndarray, offset: int) -> np.ndarray:
-        """Tells which frames are of the range; by where they lie, since a damaged header confuses the count."""
+        """Returns the frames that are of the range: by where they lie, since a damaged header confuses the count."""
         wanted = self._wanted
         if wanted.stop is None:
-            return (frames[:, 2] >= wanted.first) & (frames[:, 2] < wanted.first + wanted.records)
-        starts = frames[:, 0] + offset
-        return (starts > wanted.start) & (starts < wanted.stop)
+            at, start, stop = frames[:, 2], wanted.first, wanted.first + wanted.records
+        else:
+            at, start, stop = frames[:, 0], wanted.start - offset, wanted.stop - offset
+        if at[0] >= start and at[-1] < stop:  # as nearly always
+            return frames
+        return frames[(at >= start) & (at < stop)]
+
+    def _unbroken(self, frames: np.ndarray) -> np.ndarray:
+        """Returns the frames before the first one that is missing."""
+        if self._broken or not len(frames):
+            return frames[:0]
+        if frames[-1, 2] - self._next != len(frames) - 1:
+            self._broken = True
+            frames = frames[: int((frames[:, 2] != np.arange(self._next, self._next + len(frames))).argmax())]
+        self._next += len(frames)
+        return frames
 
     def _flush(self) -> None:
         if not self._decoder.rows:
@@ -209,6 +218,11 @@ class _Pass:
         self._flush()
         missing = wanted.records - self._given
         return Skipped(missing, (*faults, *self._misfits)) if missing else Skipped()
+
+
+def _places(frames: np.ndarray, offset: int) -> np.ndarray:
+    """Returns index and payload offset of each record, int64 of shape (n, 2)."""
+    return frames[:, [2, 0]] + [0, offset]
 
 
 def _damaged(fault: Fault) -> DamagedFile:
