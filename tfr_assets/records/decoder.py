@@ -9,7 +9,7 @@ import numpy as np
 from tfr_assets.errors import ConfigError
 from tfr_assets.records.arrays import Column, Ragged, Strings
 from tfr_assets.records.decode import decode
-from tfr_assets.records.features import Feature, FeatureSpec, Kind
+from tfr_assets.records.features import SERIALIZED, Feature, FeatureSpec, Kind
 from tfr_assets.records.jit import PADDING, address_of
 from tfr_assets.records.locate import (
     DATA,
@@ -45,6 +45,8 @@ class Problem:
 
 def is_ragged(feature: Feature) -> bool:
     """Whether a feature's rows vary in length: as lists do, and optional integers that nothing is put in place of."""
+    if feature.part == SERIALIZED:  # bytes, whatever they stand for
+        return False
     return None in feature.shape or (feature.optional and feature.kind is Kind.INT64 and feature.fill is None)
 
 
@@ -205,7 +207,7 @@ class Decoder:
 
 def _fill_bytes(feature: Feature) -> bytes:
     if feature.kind is Kind.BYTES:
-        return ("" if feature.fill is None else str(feature.fill)).encode()
+        return b"" if feature.fill is None or feature.part == SERIALIZED else str(feature.fill).encode()
     if feature.kind is Kind.FLOAT32:
         return np.float32(math.nan if feature.fill is None else feature.fill).tobytes() + bytes(4)
     return np.int64(feature.fill or 0).tobytes()
