@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ def table(rows: int) -> pa.Table:
             "name": pa.array([f"näme {i}" for i in range(rows)], pa.string(), mask=random.random(rows) < 0.2),
             "tags": pa.array([[f"t{j}" for j in range(i % 4)] for i in range(rows)], pa.list_(pa.string())),
             "pairs": pa.array([[[i, -i]] * (i % 3) for i in range(rows)], pa.list_(pa.list_(pa.int32(), 2))),
-            "deep": pa.array([[[i % 100] * j for j in range(i % 3)] for i in range(rows)], pa.list_(pa.list_(pa.int8()))),
+            "deep": pa.array(
+                [[[i % 100] * j for j in range(i % 3)] for i in range(rows)], pa.list_(pa.list_(pa.int8()))
+            ),
             "words": pa.array([[str(i), "é"] for i in range(rows)], pa.list_(pa.string(), 2)),
         }
     )
@@ -158,12 +161,14 @@ def test_fills_are_put_where_the_column_is_null(written: Written) -> None:
 @examples(30)
 @given(rows=st.integers(0, 40), count=st.integers(1, 12), shards=st.integers(1, 5), kind=st.integers(0, 2))
 def test_shares_are_disjoint_and_whole(tmp_path_factory: Any, rows: int, count: int, shards: int, kind: int) -> None:
-    layout = write_dataset(table(rows), tmp_path_factory.mktemp("d"), shards=shards, compression=("none", "gzip")[kind == 1])
+    layout = write_dataset(
+        table(rows), tmp_path_factory.mktemp("d"), shards=shards, compression=("none", "gzip")[kind == 1]
+    )
     if kind == 2:
         for index in (layout.shards / "index").iterdir():
             index.unlink()
     parts = [joined(batches(layout.folder, 7, shard=(i, count), columns=["id"])).get("id", []) for i in range(count)]
-    assert sum(parts, []) == list(range(rows))
+    assert list(chain(*parts)) == list(range(rows))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
@@ -204,7 +209,9 @@ def test_skipping_loses_only_the_damaged_records(written: Written) -> None:
     damaged_at(layout, "train-00000-of-00003", 5)
     damaged_at(layout, "train-00001-of-00003", 20, within=3)
     found = batches(layout.folder, 10, on_error="skip")
-    with pytest.warns(UserWarning, match="2 damaged records were skipped:\n.*record 5 at byte .*\n.*length CRC is wrong"):
+    with pytest.warns(
+        UserWarning, match="2 damaged records were skipped:\n.*record 5 at byte .*\n.*length CRC is wrong"
+    ):
         all_batches = list(found)
     assert sizes(all_batches) == [10] * 9 + [8]
     assert joined(all_batches)["id"] == [i for i in range(100) if i not in (5, 53)]
@@ -227,7 +234,7 @@ def test_shares_with_damage_stay_disjoint(written: Written, compression: str) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         parts = [joined(batches(layout.folder, shard=(i, 7), on_error="skip"))["id"] for i in range(7)]
-    assert sum(parts, []) == [i for i in range(60) if i != 3 or compression != "none"]
+    assert list(chain(*parts)) == [i for i in range(60) if i != 3 or compression != "none"]
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
@@ -246,7 +253,7 @@ def test_no_flipped_or_cut_byte_gives_a_wrong_value(written: Written, compressio
         try:
             found = joined(batches(files, 3))
         except DamagedFile as error:
-            assert str(error).startswith(f"{path}: record ")  # noqa: PT017
+            assert str(error).startswith(f"{path}: record ")
         else:
             np.testing.assert_equal(found, right)
             assert compression != "none"  # whose header and trailer hold bits that mean nothing to the records
@@ -261,7 +268,9 @@ def test_another_files_index_is_not_used(written: Written) -> None:
 
 
 def test_lists_that_contradict_each_other_are_damage(written: Written) -> None:
-    source = pa.table({"id": range(6), "x/ragged_flat_values": [[1, 2]] * 6, "x/ragged_row_lengths_0": [[2]] * 3 + [[3]] + [[2]] * 2})
+    source = pa.table(
+        {"id": range(6), "x/ragged_flat_values": [[1, 2]] * 6, "x/ragged_row_lengths_0": [[2]] * 3 + [[3]] + [[2]] * 2}
+    )
     nested = pa.table({"id": range(6), "x": pa.array([[[1, 2]]] * 6, pa.list_(pa.list_(pa.int64())))})
     layout, honest = written(source, shards=1), written(nested, shards=1, name="honest")
     files = locate(honest.folder)
@@ -373,10 +382,10 @@ def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, monkeypatch: pyte
 @examples(60)
 def test_pieces_of_any_size_become_batches(pieces: list[int], size: int, drop: bool) -> None:
     bounds = np.cumsum([0, *pieces])
-    found = rebatched(({"id": np.arange(a, b)} for a, b in zip(bounds[:-1], bounds[1:], strict=True)), size, drop)
+    found = rebatched(({"id": np.arange(a, b)} for a, b in pairwise(bounds)), size, drop)
     flat = [batch["id"].tolist() for batch in found]  # type: ignore[union-attr]
     total = sum(pieces)
-    assert sum(flat, []) == list(range(total // size * size if drop else total))
+    assert list(chain(*flat)) == list(range(total // size * size if drop else total))
     assert all(len(batch) == size for batch in flat[:-1])
 
 

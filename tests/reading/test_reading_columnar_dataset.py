@@ -88,7 +88,9 @@ def test_empty_strings_are_kept(written: Written, values: list[str]) -> None:
 
 @pytest.mark.parametrize("tensor", ["packed", "serialized"])
 def test_tensors_are_as_tensorflow_parses_them(written: Written, tensor: str) -> None:
-    source = pa.table({"x": pa.array([[[1, 2]], [[3, 4], [5, 6]], None], pa.list_(pa.list_(pa.int64(), 2))), "n": range(3)})
+    source = pa.table(
+        {"x": pa.array([[[1, 2]], [[3, 4], [5, 6]], None], pa.list_(pa.list_(pa.int64(), 2))), "n": range(3)}
+    )
     check(written(source, options=FeatureOptions(tensor={"x": tensor})), batch_size=2)
     fixed = pa.table({"x": pa.array([[1.0, 2.0], [3.0, 4.0], None], pa.list_(pa.float64(), 2))})
     check(written(fixed, options=FeatureOptions(tensor={"x": "serialized"}), name="fixed"), batch_size=2)

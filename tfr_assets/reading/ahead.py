@@ -83,7 +83,7 @@ class Ahead(Generic[T]):
                     task(lambda result, results=results: self._put(results, result))  # type: ignore[misc]
             except _Stopped:
                 return
-            except BaseException as error:  # noqa: BLE001 - raised where the results are taken
+            except BaseException as error:
                 results.error = error
             with self._changed:
                 results.done = True
@@ -98,7 +98,7 @@ class Ahead(Generic[T]):
                 results: _Results[T] = _Results()
             try:
                 task = next(self._tasks, None)
-            except Exception as error:  # noqa: BLE001 - raised where the results are taken
+            except Exception as error:
                 results.error, task = error, None
             with self._changed:
                 self._exhausted = task is None

@@ -3,7 +3,7 @@
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -150,7 +150,9 @@ class Batches:
         RangeDecoder(files.features, names, rows)  # what it refuses is refused at once
         self._tally = _Tally()
         ranges = plan_ranges(files, *share, rows)
-        self._batches = _convert_all(ranges, files, names, batch_size, skip, workers, drop_remainder, convert, self._tally)
+        self._batches = _convert_all(
+            ranges, files, names, batch_size, skip, workers, drop_remainder, convert, self._tally
+        )
 
     @property
     def skipped(self) -> Skipped:
@@ -184,7 +186,9 @@ class _Tally:
     def add(self, skipped: Skipped) -> None:
         if skipped.records:
             with self._lock:
-                self.skipped += skipped
+                total = self.skipped + skipped
+                faults = sorted(total.faults, key=lambda fault: (fault.path, fault.record))
+                self.skipped = Skipped(total.records, tuple(faults))  # whichever thread was first
 
     def warn(self) -> None:
         if self.skipped.records:
@@ -195,7 +199,7 @@ class _Tally:
 def _convert_all(
     ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], batch_size: int, skip: bool, workers: int,
     drop_remainder: bool, convert: Callable[[Columns], Any], tally: _Tally,
-) -> Iterator[Any]:  # fmt: skip
+) -> Generator[Any, None, None]:  # fmt: skip
     rows, own = rows_of_piece(files, batch_size), threading.local()
 
     def decode(wanted: Range, put: Callable[[Columns], None]) -> None:
@@ -236,4 +240,4 @@ def rebatched(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool =
 def _joined(parts: list[Columns]) -> Columns:
     if len(parts) == 1:
         return parts[0]
-    return {name: joined([part[name] for part in parts]) for name in parts[0]}  # type: ignore[type-var]
+    return {name: joined([part[name] for part in parts]) for name in parts[0]}

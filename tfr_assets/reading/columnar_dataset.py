@@ -71,8 +71,12 @@ class _Crossing:
         self._specs = specs
         self._ranks = {name: getattr(spec, "ragged_rank", 0) for name, spec in specs.items()}
         self._strings = [name for name, spec in specs.items() if spec.dtype == tf.string]
-        dense = [n for n, spec in specs.items() if n not in self._strings and not self._ranks[n] and spec.shape.rank == 1]
-        self._groups = {d: [n for n in dense if specs[n].dtype == d] for d in dict.fromkeys(specs[n].dtype for n in dense)}
+        dense = [
+            n for n, spec in specs.items() if n not in self._strings and not self._ranks[n] and spec.shape.rank == 1
+        ]
+        self._groups = {
+            d: [n for n in dense if specs[n].dtype == d] for d in dict.fromkeys(specs[n].dtype for n in dense)
+        }
         self._others = [name for name in specs if name not in dense]
         self.signature = tuple(self._signature(rows))
 
@@ -92,7 +96,8 @@ class _Crossing:
 
     def take_apart(self, batch: Columns) -> list[Any]:
         """Returns what crosses of a batch."""
-        parts: list[Any] = [np.stack([batch[name] for name in names]) for names in self._groups.values()]
+        numbers: dict[str, Any] = batch
+        parts: list[Any] = [np.stack([numbers[name] for name in names]) for names in self._groups.values()]
         strings: list[Strings] = []
         for name in self._others:
             column = batch[name]

@@ -71,7 +71,9 @@ def _arrow(feature: Feature, column: Column) -> Any:
         try:
             return array.cast(_as_text(array.type))
         except pa.ArrowInvalid as error:
-            raise DamagedFile(f"column {feature.column!r} holds bytes that are no UTF-8; read it into='numpy'") from error
+            raise DamagedFile(
+                f"column {feature.column!r} holds bytes that are no UTF-8; read it into='numpy'"
+            ) from error
     return array
 
 

@@ -1,6 +1,7 @@
 """Which records of which file are decoded in one piece: of a whole set of files, or of one worker's share of it."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -75,5 +76,5 @@ def _of_file(path: str, manifest: Manifest, cuts: np.ndarray) -> Iterator[Range]
         yield Range(path, compression, first, last - first)
         return
     places = list(zip(cuts.tolist(), offsets, strict=True))
-    for (first, start), (last, stop) in zip(places[:-1], places[1:], strict=True):
+    for (first, start), (last, stop) in pairwise(places):
         yield Range(path, compression, first, last - first, start, stop)

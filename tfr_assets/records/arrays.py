@@ -5,8 +5,9 @@ Both are laid out as Arrow has them, so that becoming Arrow arrays copies nothin
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Strings:
         first = int(self.offsets[0])
         data, ends = self.data[first : self.offsets[-1]].tobytes(), (self.offsets - first).tolist()
         found = np.empty(len(ends) - 1, object)
-        found[:] = [data[start:stop] for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+        found[:] = [data[start:stop] for start, stop in pairwise(ends)]
         return found.reshape(self.shape)
 
     def to_arrow(self) -> "pa.Array":
@@ -88,7 +89,7 @@ class Ragged:
         """Returns an array of arrays, one a row."""
         values = self.values if isinstance(self.values, np.ndarray) else self.values.to_numpy()
         found = np.empty(len(self), object)
-        for row, (start, stop) in enumerate(zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)):
+        for row, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
             found[row] = values[start:stop]
         return found
 
@@ -101,7 +102,6 @@ class Ragged:
 
 Column: TypeAlias = np.ndarray | Strings | Ragged
 """A column of a batch: numbers of shape (rows, …), strings, or rows of varying length of any of the three."""
-_C = TypeVar("_C", np.ndarray, Strings, Ragged)
 
 
 def _trimmed(column: Any) -> Any:
@@ -127,11 +127,11 @@ def _fixed(flat: "pa.Array", inner: tuple[int, ...], rows: int | None = None) ->
     return flat
 
 
-def joined(parts: Sequence[_C]) -> _C:
-    """Returns the rows of several columns of one kind, one after another."""
+def joined(parts: Sequence[Any]) -> Any:
+    """Returns the rows of several columns of one kind, one after another, as a column of that kind."""
     if len(parts) == 1:
         return parts[0]
-    first: Any = parts[0]
+    first = parts[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)
     if isinstance(first, Strings):

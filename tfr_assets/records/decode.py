@@ -199,10 +199,9 @@ def _has_room(line, spans, rows):
         data = total + max(line_field(line, FILL_SIZE), np.int64(0)) * rows * max(wanted, np.int64(0))
     store_i64(line + VALUES_NEED * 8, values)
     store_i64(line + DATA_NEED * 8, data)
-    return (
-        line_field(line, VALUES_USED) + values <= line_field(line, VALUES_ROOM)
-        and line_field(line, DATA_USED) + data <= line_field(line, DATA_ROOM)
-    )
+    return line_field(line, VALUES_USED) + values <= line_field(line, VALUES_ROOM) and line_field(
+        line, DATA_USED
+    ) + data <= line_field(line, DATA_ROOM)
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
@@ -230,9 +229,7 @@ def decode(table, features, buffer, frames, count, row, spans, spare, bad):
         for i in range(rows):
             frame = frames + (done + i) * 24
             start = buffer + load_i64(frame)
-            problem, feature, free = locate(
-                table, features, spans + i * 16, start, start + load_i64(frame + 8), free
-            )
+            problem, feature, free = locate(table, features, spans + i * 16, start, start + load_i64(frame + 8), free)
             if problem:  # nothing of it is decoded
                 for index in range(features):
                     store_i64(spans + index * STRIDE + i * 16, 0)

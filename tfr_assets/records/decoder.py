@@ -26,8 +26,10 @@ from tfr_assets.records.locate import (
 from tfr_assets.records.parse import describe_problem
 
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
-_STORED = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: np.dtype(np.int64)}
-_NARROW = {name: np.dtype(name) for name in ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")}
+_STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: np.dtype(np.int64)}
+_NARROW: dict[str, np.dtype] = {
+    name: np.dtype(name) for name in ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")
+}
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,7 @@ class Decoder:
             raise ConfigError("records with feature lists (`sequence:`) are not decoded here; use reader='vectorized'")
         self._spec = spec
         self._table = np.zeros((len(spec.features), FIELDS), np.int64)
-        self._targets = [
-            _Target(f, line, f.name in names) for f, line in zip(spec.features, self._table, strict=True)
-        ]
+        self._targets = [_Target(f, line, f.name in names) for f, line in zip(spec.features, self._table, strict=True)]
         self._wanted = [target for target in self._targets if target.feature.name in names]
         self._spans = np.empty(max(1, len(spec.features)) * STRIDE, np.uint8)
         self._spare, self._bad = np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -193,7 +193,9 @@ class Decoder:
         if self._bad[:count].any():
             self._table[:, [VALUES_USED, DATA_USED]] = before
             at = np.flatnonzero(self._bad[:count])
-            return [Problem(i, self._describe(code)) for i, code in zip(at.tolist(), self._bad[at].tolist(), strict=True)]
+            return [
+                Problem(i, self._describe(code)) for i, code in zip(at.tolist(), self._bad[at].tolist(), strict=True)
+            ]
         self.rows += count
         return []
 

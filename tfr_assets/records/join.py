@@ -1,6 +1,7 @@
 """Strings of bytes → one string, for readers that take it apart again themselves."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -52,8 +53,7 @@ def _as_tensor_proto(columns: Sequence[Strings]) -> bytes:
     for column in columns:
         bounds = column.offsets.tolist()
         count += len(bounds) - 1
-        pairs = zip(bounds[:-1], bounds[1:], strict=True)
-        values += [_field(0x42, column.data[start:stop].tobytes()) for start, stop in pairs]
+        values += [_field(0x42, column.data[start:stop].tobytes()) for start, stop in pairwise(bounds)]
     shape = _field(0x12, b"\x08" + encode_varint(count))
     return b"".join([b"\x08\x07", _field(0x12, shape), *values])
 

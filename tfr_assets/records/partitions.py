@@ -15,7 +15,7 @@ def base_names(spec: FeatureSpec) -> tuple[str, ...]:
 
 
 def parts_of(spec: FeatureSpec, name: str) -> list[Feature]:
-    """Returns the features that one column is made of: its values, then the lengths of inner lists from the outside in."""
+    """Returns the features that a column is made of: its values, then its inner lists' lengths, the outer first."""
     found = [feature for feature in spec.features if feature.base_name == name]
     return sorted(found, key=lambda feature: feature.level if feature.is_row_lengths else -1)
 
@@ -30,7 +30,8 @@ def put_together(spec: FeatureSpec, columns: Mapping[str, Column]) -> tuple[dict
     Returns:
         The columns by base name, and the rows whose lists do not fit together; if there are any, no column is of use.
     """
-    found, problems = {}, {}
+    found: dict[str, Column] = {}
+    problems: dict[int, str] = {}
     for feature in spec.features:
         if feature.is_row_lengths or feature.name not in columns:
             continue

@@ -125,9 +125,7 @@ class RangeDecoder:
 class _Pass:
     """One pass over a range."""
 
-    def __init__(
-        self, spec: FeatureSpec, decoder: Decoder, rows: int, skip: bool, wanted: Range, emit: Emit
-    ) -> None:
+    def __init__(self, spec: FeatureSpec, decoder: Decoder, rows: int, skip: bool, wanted: Range, emit: Emit) -> None:
         self._spec, self._decoder, self._skip, self._wanted, self._emit = spec, decoder, skip, wanted, emit
         self._limit = min(rows, wanted.records)
         self._next = wanted.first

@@ -192,8 +192,8 @@ def _scan(buffer, size, offset, left, frames, faults, state):
 Progress = Callable[[int], None]
 FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
 """Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each
-payload) and the offset of the buffer in the stream. PADDING bytes behind the buffer can be read, too. Its content is gone
-after the call."""
+payload) and the offset of the buffer in the stream. PADDING bytes behind the buffer can be read, too. Its
+content is gone after the call."""
 
 
 def scan_stream(
