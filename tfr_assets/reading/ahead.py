@@ -32,7 +32,7 @@ class Ahead(Generic[T]):
         depth: Results of one task that wait at the most.
     """
 
-    def __init__(self, tasks: Iterator[Task[T]], workers: int, depth: int = 4) -> None:
+    def __init__(self, tasks: Iterator[Task[T]], workers: int, depth: int = 2) -> None:
         self._tasks, self._depth = tasks, depth
         self._changed = threading.Condition()
         self._begun: deque[_Results[T]] = deque()

@@ -13,7 +13,7 @@ from tfr_assets.records.index import read_offsets
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.ranges import Range
 
-_PIECE_BYTES = 8 << 20  # a few pieces a thread are in memory at once
+_PIECE_BYTES = 16 << 20  # a few pieces a thread are in memory at once
 _EXPANSION = 8  # what compression is taken to save
 
 
@@ -41,8 +41,8 @@ def rows_of_piece(files: RecordFiles, batch_size: int) -> int:
 def plan_ranges(files: RecordFiles, start: int, stop: int, rows: int) -> Iterator[Range]:
     """Yields the ranges of the records [start, stop), counted over all files, in order.
 
-    A file without an index, or a compressed one, can only be read from its beginning: it is one range. Others are cut
-    where a multiple of `rows` has been read in all, so that few batches are made of two pieces.
+    Files that are larger than a piece are cut where a multiple of `rows` has been read in all, so that few batches are
+    made of two pieces. A compressed file, or one without an index, can only be read from its beginning: it is one range.
 
     Args:
         files: The files.
@@ -61,14 +61,19 @@ def plan_ranges(files: RecordFiles, start: int, stop: int, rows: int) -> Iterato
         end = begin + manifest.records
         first, last = max(start, begin), min(stop, end)
         if first < last:
-            inner = np.arange(start + -(-(first + 1 - start) // rows) * rows, last, rows) - begin
-            cuts = np.concatenate([[first - begin], inner, [last - begin]])
-            yield from _of_file(path, manifest, cuts if files.compression == "none" else cuts[[0, -1]])
+            cuts = np.array([first, last])
+            if last - first > rows and files.compression == "none":
+                inner = np.arange(start + -(-(first + 1 - start) // rows) * rows, last, rows)
+                cuts = np.concatenate([[first], inner, [last]])
+            yield from _of_file(path, manifest, cuts - begin)
         begin = end
 
 
 def _of_file(path: str, manifest: Manifest, cuts: np.ndarray) -> Iterator[Range]:
     compression, records = manifest.compression, manifest.records
+    if compression == "none" and cuts.tolist() == [0, records]:
+        yield Range(path, compression, 0, records, 0, manifest.bytes)
+        return
     try:
         offsets = read_offsets(index_path(Path(path)), cuts, records).tolist()
     except (FileNotFoundError, ValueError):  # it only makes things faster
