@@ -123,6 +123,8 @@ def test_columns_come_in_the_order_asked_for(written: Written) -> None:
     np.testing.assert_equal(joined(found), {n: expected(source)[n] for n in ("tags", "deep", "id")})
     with pytest.raises(ConfigError, match="columns: there is no 'ids'; choose from deep, flag, id"):
         batches(folder, columns=["ids"])
+    with pytest.raises(ConfigError, match="columns: there is none to read"):
+        batches(folder, columns=[])
     with pytest.raises(ConfigError, match="columns: 'id' is no list"):
         batches(folder, columns="id")
 

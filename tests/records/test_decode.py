@@ -258,6 +258,13 @@ def test_columns_that_were_given_are_not_written_to() -> None:
     assert given_columns[0]["t"].to_numpy().tolist() == [b"0", b"1", b"2", b"3", b"4"]  # type: ignore[union-attr]
 
 
+def test_a_shape_without_values_is_refused() -> None:
+    spec = FeatureSpec((Feature("x", Kind.BYTES, (0,), "x", "fixed_size_list<item: string>[0]", False),))
+    with pytest.raises(ConfigError, match=r"'x' has no values by its shape \[0\].*use reader='vectorized'"):
+        Decoder(spec, ["x"])
+    assert Decoder(spec, []).finish() == {}
+
+
 def test_feature_lists_are_refused() -> None:
     spec = derive_spec(pa.schema([("s", pa.list_(pa.int64()))]), {}, FeatureOptions(sequence=("s",)))
     with pytest.raises(ConfigError, match=r"feature lists .* use reader='vectorized'"):

@@ -146,6 +146,8 @@ class Batches:
         drop_remainder: bool = False,
         convert: Callable[[Columns], Any] = lambda columns: columns,
     ) -> None:
+        if not names:
+            raise ConfigError("columns: there is none to read; name at least one")
         rows = rows_of_piece(files, batch_size)
         RangeDecoder(files.features, names, rows)  # what it refuses is refused at once
         self._tally = _Tally()

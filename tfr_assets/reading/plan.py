@@ -42,7 +42,8 @@ def plan_ranges(files: RecordFiles, start: int, stop: int, rows: int) -> Iterato
     """Yields the ranges of the records [start, stop), counted over all files, in order.
 
     Files that are larger than a piece are cut where a multiple of `rows` has been read in all, so that few batches are
-    made of two pieces. A compressed file, or one without an index, can only be read from its beginning: it is one range.
+    made of two pieces. A compressed file, or one without an index, can only be read from its beginning: it is one
+    range.
 
     Args:
         files: The files.

@@ -144,12 +144,18 @@ class Decoder:
         names: The features to decode; the others are passed over.
 
     Raises:
-        ConfigError: Records are no tf.Examples.
+        ConfigError: Records are no tf.Examples, or a feature has no values by its shape.
     """
 
     def __init__(self, spec: FeatureSpec, names: Collection[str]) -> None:
         if spec.sequence:
             raise ConfigError("records with feature lists (`sequence:`) are not decoded here; use reader='vectorized'")
+        for feature in spec.features:
+            if feature.name in names and 0 in feature.value_shape:
+                raise ConfigError(
+                    f"feature {feature.name!r} has no values by its shape {list(feature.value_shape)} and is not decoded "
+                    "here; use reader='vectorized'"
+                )
         self._spec = spec
         self._table = np.zeros((len(spec.features), FIELDS), np.int64)
         self._targets = [_Target(f, line, f.name in names) for f, line in zip(spec.features, self._table, strict=True)]
