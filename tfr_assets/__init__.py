@@ -9,9 +9,10 @@ from typing import Any
 
 _LAZY = {
     "TFRecordDataset": "tfr_assets.components.dataset",
+    "batches": "tfr_assets.reading.columnar",
     "read": "tfr_assets.reading.read",
 }
-__all__ = ["TFRecordDataset", "read"]
+__all__ = ["TFRecordDataset", "batches", "read"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,5 +22,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # without `read`: `dg` looks at all that is listed here, and would import TensorFlow to list components
+    # without `read` and `batches`: `dg` looks at all that is listed here, and would import all to list them
     return sorted({*globals(), "TFRecordDataset"})

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench.columnar import measure_columnar
 from tests.bench.measuring import Line
 from tests.bench.media import measure_media
 from tests.bench.readers import measure_reading
@@ -23,7 +24,7 @@ def main() -> None:
     lines: list[Line] = []
     console = Console(file=os.fdopen(os.dup(2), "w"))
     with stderr_to(Path(".dagster") / "bench.log"):  # Dagster and TensorFlow are talkative
-        for part in (measure_records, measure_media, measure_reading, measure_steps):
+        for part in (measure_records, measure_media, measure_reading, measure_columnar, measure_steps):
             with (
                 console.status(part.__name__.replace("_", " ")),
                 tempfile.TemporaryDirectory() as folder,

@@ -16,7 +16,7 @@ from tfr_assets.reading.spec import element_spec
 
 Written = Callable[..., Layout]
 IN_PROCESS = [name for name in READERS if name not in ("file_queue", "data_service")]
-IN_ORDER = [name for name in IN_PROCESS if name not in ("interleave", "autotuned", "sharded", "bounded", "columnar")]
+IN_ORDER = [name for name in IN_PROCESS if name not in ("interleave", "autotuned", "sharded", "bounded")]
 
 
 def table(rows: int) -> pa.Table:
@@ -57,8 +57,7 @@ def expected(source: pa.Table) -> list[dict[str, Any]]:
 
 
 def test_every_name_has_its_reader_and_every_reader_its_name() -> None:
-    assert set(READER_NAMES) - set(READERS) <= {"columnar", "file_queue", "data_service"}
-    assert [name for name in READER_NAMES if name in READERS] == list(READERS)
+    assert list(READER_NAMES) == list(READERS)
 
 
 @pytest.mark.parametrize("on_error", ["unchecked", "raise", "skip"])

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.layout import index_path
-from tfr_assets.records.index import index_fits, index_lines, read_index, read_sizes
+from tfr_assets.records.index import index_fits, index_lines, read_index, read_offsets, read_sizes
 from tfr_assets.records.writer import write_file
 
-from .reference import examples, offsets, payloads_of
+from .reference import examples, offsets, payloads_of, write
 from .streams import as_frames
 
 
@@ -97,3 +97,21 @@ def test_every_flipped_bit_of_an_index_is_found(tmp_path: Path) -> None:
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         assert not index_fits(path, 4, 20 + 17 + 1234 + 16 - 64), bytes(damaged)
+
+
+@pytest.mark.parametrize("block", [1, 7, 50, 1 << 20])
+def test_offsets_of_some_records_are_those_of_the_whole_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr("tfr_assets.records.index._BLOCK", block)
+    sizes = np.array([16 + 7 * k * k for k in range(30)], np.int64)
+    path = write(tmp_path / "index", bytes(index_lines(sizes, 0)))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    for every in ([0], [30], [0, 30], [1, 2, 29, 30], list(range(31)), []):
+        assert read_offsets(path, np.array(every, np.int64), 30).tolist() == [starts[k] for k in every]
+    for records in (29, 31):
+        with pytest.raises(ValueError, match="another file's index"):
+            read_offsets(path, np.array([0]), records)
+    write(path, path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="another file's index"):
+        read_offsets(path, np.array([0]), 30)

@@ -13,6 +13,7 @@ from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.readers.autotuned import autotuned
 from tfr_assets.reading.readers.bounded import bounded
 from tfr_assets.reading.readers.cached import cache_file, cache_memory
+from tfr_assets.reading.readers.columnar import columnar
 from tfr_assets.reading.readers.data_service import data_service
 from tfr_assets.reading.readers.file_queue import file_queue
 from tfr_assets.reading.readers.merged import merged
@@ -38,6 +39,7 @@ READERS: dict[str, Reader] = {
     "file_queue": file_queue,
     "merged": merged,
     "data_service": data_service,
+    "columnar": columnar,
 }
 
 

@@ -82,6 +82,40 @@ def read_sizes(path: Path, records: int, payload_bytes: int) -> Iterator[np.ndar
         raise ValueError(f"{path} is another file's index")
 
 
+def read_offsets(path: Path, every: np.ndarray, records: int) -> np.ndarray:
+    """Returns where some frames start, without parsing the lines of all the others.
+
+    Args:
+        path: The index.
+        every: Ascending int64 indices of records; that of one behind the last record stands for the end of the stream.
+        records: Number of records in the file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no index of so many records.
+    """
+    found, line, wanted = np.empty(every.size, np.int64), 0, 0
+    rest, last = b"", b""
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            text = rest + block
+            ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+            stop = int(np.searchsorted(every, line + ends.size))
+            for k in range(wanted, stop):
+                nth = int(every[k]) - line
+                found[k] = _parse(text[ends[nth - 1] + 1 if nth else 0 : ends[nth]], path)[0, 0]
+            if ends.size:
+                last = text[ends[-2] + 1 if ends.size > 1 else 0 : ends[-1]]
+                rest = text[ends[-1] + 1 :]
+            else:
+                rest = text
+            line, wanted = line + ends.size, stop
+    if line != records or rest:
+        raise ValueError(f"{path} is another file's index: it has {line} lines for {records} records")
+    found[wanted:] = _parse(last, path).sum() if last else 0
+    return found
+
+
 def index_fits(path: Path, records: int, payload_bytes: int) -> bool:
     """Tells whether `read_sizes` would raise nothing."""
     try:

@@ -16,6 +16,9 @@ from tfr_assets.records.files import write_atomically
 FORMAT = 1
 
 
+Content = bytes  # within the class that is a field
+
+
 @dataclass(frozen=True)
 class Manifest:
     """What one file must hold.
@@ -54,7 +57,7 @@ class Manifest:
             return None  # an unreadable manifest vouches for nothing: the file is written or refused as if it had none
 
     @staticmethod
-    def from_json(content: bytes) -> "Manifest | None":
+    def from_json(content: Content) -> "Manifest | None":
         """Returns the manifest in a file's content, or None where that is none."""
         try:
             values = json.loads(content)

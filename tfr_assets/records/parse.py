@@ -28,7 +28,7 @@ _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 
 
 @called
-def _count_values(kind_tag, address, stop):
+def count_values(kind_tag, address, stop):
     """Number of values of a BytesList, FloatList or Int64List, or -1 where it is malformed."""
     count = np.int64(0)
     while address < stop:
@@ -86,7 +86,7 @@ def _check_feature(line, start, stop):
         if tag == 0x0A or tag == 0x12 or tag == 0x1A:
             if tag != load_i64(line + TAG * 8):
                 return _OTHER_KIND, found
-            count = _count_values(tag, at, end)
+            count = count_values(tag, at, end)
             if count < 0:
                 return _MALFORMED, found
             wanted, multiple = load_i64(line + COUNT * 8), load_i64(line + MULTIPLE * 8)
@@ -224,14 +224,17 @@ class FeatureChecker:
         room = len(self._raw) - len(self.problems)
         for i, problem, index in self._raw[: min(found, room)].tolist():
             start, _, record = frames[i].tolist()
-            self.problems.append((record, offset + start, self._describe(problem, index)))
+            self.problems.append((record, offset + start, describe_problem(self._spec, problem, index)))
 
-    def _describe(self, problem: int, index: int) -> str:
-        if index < 0:
-            return _PROBLEMS[problem].format(message=self._spec.message)
-        feature, message = self._spec.features[index], self._spec.message
-        shape = list(feature.value_shape)
-        return _PROBLEMS[problem].format(name=feature.name, kind=feature.kind.value, shape=shape, message=message)
+
+def describe_problem(spec: FeatureSpec, problem: int, index: int) -> str:
+    """Returns a kernel's finding in words: the problem with the feature of that index, or (-1) with the record."""
+    if index < 0:
+        return _PROBLEMS[problem].format(message=spec.message)
+    feature = spec.features[index]
+    return _PROBLEMS[problem].format(
+        name=feature.name, kind=feature.kind.value, shape=list(feature.value_shape), message=spec.message
+    )
 
 
 def _line(feature: Feature, key: np.ndarray) -> list[int]:

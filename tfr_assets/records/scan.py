@@ -18,7 +18,7 @@ import numpy as np
 from tfr_assets.records.compression import InputStream, StreamFault
 from tfr_assets.records.crc32c import masked_crc_at
 from tfr_assets.records.digest import fold
-from tfr_assets.records.jit import address_of, called, inlined, kernel, load_i64, load_u32, store_i64
+from tfr_assets.records.jit import PADDING, address_of, called, inlined, kernel, load_i64, load_u32, store_i64
 
 _BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
 _UNKNOWN = 1 << 62  # bytes left, where only the end of the stream tells
@@ -193,7 +193,8 @@ def _scan(buffer, size, offset, left, frames, faults, state):
 Progress = Callable[[int], None]
 FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
 """Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each
-payload) and the offset of the buffer in the stream. The buffer's content is gone after the call."""
+payload) and the offset of the buffer in the stream. PADDING bytes behind the buffer can be read, too. Its
+content is gone after the call."""
 
 
 def scan_stream(
@@ -202,6 +203,8 @@ def scan_stream(
     visit: FrameVisitor | None = None,
     progress: Progress | None = None,
     max_faults: int = 1000,
+    origin: int = 0,
+    first: int = 0,
 ) -> Scan:
     """Reads a stream to its end and checks every frame.
 
@@ -211,11 +214,13 @@ def scan_stream(
         visit: Called for all intact records in turn.
         progress: Called with the number of bytes of the stream just scanned.
         max_faults: Faults to keep; the rest are only counted.
+        origin: Where in the file's stream this one starts, for one that is a part of it: on a record's boundary.
+        first: Index of the record there.
 
     Raises:
         OSError: The file cannot be read.
     """
-    blocks = scan_blocks(stream, path, progress, max_faults)
+    blocks = scan_blocks(stream, path, progress, max_faults, origin, first)
     while True:
         try:
             buffer, frames, offset = next(blocks)
@@ -226,7 +231,12 @@ def scan_stream(
 
 
 def scan_blocks(
-    stream: InputStream, path: Path | str, progress: Progress | None = None, max_faults: int = 1000
+    stream: InputStream,
+    path: Path | str,
+    progress: Progress | None = None,
+    max_faults: int = 1000,
+    origin: int = 0,
+    first: int = 0,
 ) -> Generator[tuple[np.ndarray, np.ndarray, int], None, Scan]:
     """Does what `scan_stream` does, for one who takes the records rather than being called.
 
@@ -239,12 +249,14 @@ def scan_blocks(
     Raises:
         OSError: The file cannot be read.
     """
-    buffer = np.empty(_BUFFER, np.uint8)
+    buffer = _padded(_BUFFER)
     frames, raw_faults = np.empty((_FRAMES, 3), np.int64), np.empty((_FAULTS, _FAULT), np.int64)
     state = np.zeros(_STATE, np.int64)
     found: list[Fault] = []
-    total = filled = offset = 0
-    known = stream.size
+    total = filled = 0
+    offset = origin
+    state[RECORDS] = first
+    known = None if stream.size is None else origin + stream.size
     at_end = False
     stream_fault: StreamFault | None = None
     while True:
@@ -276,7 +288,7 @@ def scan_blocks(
             break
         if needed > buffer.size:
             # a plain file bounds it; a compressed one grows only as bytes really come
-            grown = np.empty(needed if known is not None else min(needed, 2 * buffer.size), np.uint8)
+            grown = _padded(needed if known is not None else min(needed, 2 * buffer.size))
             grown[:filled] = buffer[:filled]
             buffer = grown
     if stream_fault:
@@ -286,11 +298,16 @@ def scan_blocks(
     return Scan(
         records=int(state[INTACT]),
         payload_bytes=int(state[PAYLOAD]),
-        stream_bytes=offset + filled,
+        stream_bytes=offset + filled - origin,
         digest=int(state[DIGEST]) & (2**64 - 1),
         faults=tuple(found),
         fault_count=total,
     )
+
+
+def _padded(size: int) -> np.ndarray:
+    """Returns a buffer behind whose end a visitor's kernels may read."""
+    return np.empty(size + PADDING, np.uint8)[:size]
 
 
 def _fault(path: str, line: list[int]) -> Fault:

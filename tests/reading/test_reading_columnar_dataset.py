@@ -1,0 +1,131 @@
+"""The reader `columnar` gives the batches that TensorFlow itself parses, and errors that say where."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+from hypothesis import given
+
+import tfr_assets
+from tests.records.reference import examples
+from tests.records.tables import Table, tables
+from tfr_assets.errors import ConfigError
+from tfr_assets.layout import Layout, index_path
+from tfr_assets.records.features import FeatureOptions
+from tfr_assets.records.index import read_index
+
+from .datasets import write_dataset
+
+Written = Callable[..., Layout]
+
+
+def both(layout: Layout, **options: Any) -> tuple[tf.data.Dataset, tf.data.Dataset]:
+    ours, theirs = (tfr_assets.read(layout.folder, reader=name, **options) for name in ("columnar", "vectorized"))
+    return ours, theirs
+
+
+def check(layout: Layout, **options: Any) -> None:
+    ours, theirs = both(layout, **options)
+    assert ours.element_spec == theirs.element_spec
+    assert ours.cardinality() == theirs.cardinality()
+    for found, wanted in zip(list(ours), list(theirs), strict=True):
+        assert list(found) == list(wanted)
+        for name, tensor in wanted.items():
+            assert found[name].dtype == tensor.dtype, name
+            if isinstance(tensor, tf.RaggedTensor):
+                assert [s.numpy().tolist() for s in found[name].nested_row_splits] == [
+                    s.numpy().tolist() for s in tensor.nested_row_splits
+                ], name
+                np.testing.assert_array_equal(found[name].flat_values.numpy(), tensor.flat_values.numpy(), name)
+            else:
+                np.testing.assert_array_equal(found[name].numpy(), tensor.numpy(), name)
+
+
+def everything(rows: int = 20) -> pa.Table:
+    def nested(k: int) -> list[list[int]]:
+        return [[j] * (j % 3) for j in range(k % 4)]
+
+    return pa.table(
+        {
+            "int": pa.array(range(rows), pa.int32()),
+            "other": pa.array(range(rows), pa.int32()),
+            "long": pa.array([-(2**40) * i for i in range(rows)], pa.int64()),
+            "maybe": pa.array([None, *range(rows - 1)], pa.int64()),
+            "float": pa.array([None, *np.arange(rows - 1.0)], pa.float64()),
+            "text": pa.array([str(i) * (i % 4) for i in range(rows)]),
+            "blob": pa.array([None, *(bytes(range(256)) * (i % 3) for i in range(rows - 1))], pa.binary()),
+            "flag": pa.array([i % 2 == 0 for i in range(rows)]),
+            "list": pa.array([list(range(i % 9)) for i in range(rows)], pa.list_(pa.int8())),
+            "texts": pa.array([None, *(["a", ""] * (i % 3) for i in range(rows - 1))], pa.list_(pa.string())),
+            "pairs": pa.array([[[i, i]] * (i % 7) for i in range(rows)], pa.list_(pa.list_(pa.float32(), 2))),
+            "array": pa.array([[i, i, i] for i in range(rows)], pa.list_(pa.int64(), 3)),
+            "words": pa.array([[str(i), "é"] for i in range(rows)], pa.list_(pa.string(), 2)),
+            "arrays": pa.array([None, *([i, i] for i in range(rows - 1))], pa.list_(pa.int64(), 2)),
+            "deep": pa.array([nested(i) for i in range(rows)], pa.list_(pa.list_(pa.int16()))),
+            "deeper": pa.array([[nested(i)] * (i % 2) for i in range(rows)], pa.list_(pa.list_(pa.list_(pa.uint8())))),
+        }
+    )
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+@pytest.mark.parametrize("batch_size", [3, 8, 64])
+def test_all_kinds_are_as_tensorflow_parses_them(written: Written, batch_size: int, drop_remainder: bool) -> None:
+    check(written(everything()), batch_size=batch_size, drop_remainder=drop_remainder)
+
+
+def test_text_without_bytes_crosses_as_well(written: Written) -> None:
+    check(written(everything().select(["text", "texts", "words", "int"])), batch_size=6)
+
+
+@pytest.mark.parametrize("values", [["", "", ""], [""], ["\0", "\1", ""], ["a"]])
+def test_empty_strings_are_kept(written: Written, values: list[str]) -> None:
+    check(written(pa.table({"t": values}), shards=1), batch_size=2)
+
+
+@pytest.mark.parametrize("tensor", ["packed", "serialized"])
+def test_tensors_are_as_tensorflow_parses_them(written: Written, tensor: str) -> None:
+    source = pa.table(
+        {"x": pa.array([[[1, 2]], [[3, 4], [5, 6]], None], pa.list_(pa.list_(pa.int64(), 2))), "n": range(3)}
+    )
+    check(written(source, options=FeatureOptions(tensor={"x": tensor})), batch_size=2)
+    fixed = pa.table({"x": pa.array([[1.0, 2.0], [3.0, 4.0], None], pa.list_(pa.float64(), 2))})
+    check(written(fixed, options=FeatureOptions(tensor={"x": "serialized"}), name="fixed"), batch_size=2)
+
+
+@examples(12)
+@given(table=tables())
+def test_any_table_is_as_tensorflow_parses_it(tmp_path_factory: Any, table: Table) -> None:
+    check(write_dataset(pa.Table.from_batches([table.batch]), tmp_path_factory.mktemp("d"), shards=2), batch_size=3)
+
+
+def test_feature_lists_are_refused_when_the_dataset_is_built(written: Written) -> None:
+    layout = written(pa.table({"s": [[1, 2], [3]]}), options=FeatureOptions(sequence=("s",)))
+    with pytest.raises(ConfigError, match="use reader='vectorized'"):
+        tfr_assets.read(layout.folder, reader="columnar")
+
+
+def test_damage_reaches_training_code_with_its_place(written: Written) -> None:
+    layout = written(everything(90))
+    path = layout.shard_path("train-00001-of-00003")
+    offset = int(read_index(index_path(path))[7, 0])
+    content = bytearray(path.read_bytes())
+    content[offset + 14] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(tf.errors.OpError, match=rf"{path}: record 7 at byte {offset + 12}: data CRC is wrong"):
+        list(tfr_assets.read(layout.folder, 4, reader="columnar"))
+
+
+def test_no_thread_outlives_an_iterator(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfr_assets.reading.plan._PIECE_BYTES", 2000)
+    iterator = iter(tfr_assets.read(written(everything(400)).folder, 2, reader="columnar"))
+    next(iterator)
+    assert any(thread.name == "tfr-decode" for thread in threading.enumerate())
+    del iterator
+    for thread in threading.enumerate():
+        if thread.name == "tfr-decode":
+            thread.join(10)
+            assert not thread.is_alive()

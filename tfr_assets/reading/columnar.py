@@ -1,0 +1,253 @@
+"""TFRecord bytes → NumPy, Arrow or pandas by compiled kernels, without TensorFlow: `tfr_assets.batches`."""
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tfr_assets.errors import ConfigError, DamagedFile
+from tfr_assets.reading.ahead import Ahead, Task
+from tfr_assets.reading.convert import converter
+from tfr_assets.reading.files import RecordFiles, lines
+from tfr_assets.reading.locate import FileChoice, locate
+from tfr_assets.reading.plan import plan_ranges, rows_of_piece, share_of
+from tfr_assets.records.arrays import joined
+from tfr_assets.records.features import SERIALIZED, FeatureSpec
+from tfr_assets.records.partitions import base_names, parts_of
+from tfr_assets.records.ranges import Columns, Range, RangeDecoder, Skipped
+
+Into = Literal["numpy", "arrow", "pandas"]
+OnError = Literal["raise", "skip"]
+_FAULTS_TOLD = 5
+
+
+def batches(
+    name: str | os.PathLike[str] | RecordFiles,
+    batch_size: int = 4096,
+    *,
+    into: Into = "numpy",
+    split: str | None = None,
+    files: FileChoice | None = None,
+    columns: Sequence[str] | None = None,
+    shard: tuple[int, int] | None = None,
+    on_error: OnError = "raise",
+    workers: int = 2,
+    drop_remainder: bool = False,
+    root: Path | None = None,
+) -> "Batches":
+    """Reads a dataset back as batches of columns, in the order of its rows, without TensorFlow.
+
+    ```python
+    import tfr_assets
+
+    for batch in tfr_assets.batches("flights", columns=["dep_delay", "carrier"]):
+        batch["dep_delay"]             # float32 of shape (4096,), NaN where the column is null
+        batch["carrier"].to_arrow()    # strings: bytes and offsets, which become an Arrow array without a copy
+    ```
+
+    All CRCs are checked. Values and types are those of the tables in `tfr_assets.reading.spec`, as:
+
+    | there         | `numpy`                          | `arrow`, `pandas`                                    |
+    |---------------|----------------------------------|------------------------------------------------------|
+    | dense numbers | array (B, …)                     | the same type; inner sizes are fixed-size lists      |
+    | strings       | `records.arrays.Strings`         | large_string where the column was text, else binary  |
+    | ragged        | `records.arrays.Ragged`          | large_list                                           |
+    | absent scalar integers | an empty row of a `Ragged` | null                                              |
+
+    Args:
+        name: Name of a dataset, or a path, as `tfr_assets.read` takes it; or files that are located already.
+        batch_size: Records a batch; the last one has what is left.
+        into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame.
+        split: Which split, such as `"train"`; None: the only one, or `train`.
+        files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
+        columns: Those to decode, in this order; the others are passed over, which is faster. None: all.
+        shard: `(index, count)`: only this worker's share of the records, a consecutive one. The shares of all indices
+            are disjoint, hold every record, and differ by one record at most.
+        on_error: `"raise"`, or `"skip"` to pass over damaged records: the rest comes, then a warning says how many were
+            lost and where. See `Batches.skipped`.
+        workers: Threads that decode ahead.
+        drop_remainder: Whether to leave out a last batch that is not full.
+        root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
+
+    Returns:
+        An iterator. Its threads end when it is exhausted, fails, is closed, or is dropped.
+
+    Raises:
+        ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
+        StaleError: The files must be written (again) first.
+        DamagedFile: A file differs from its manifest in size; while iterating, a record is damaged: the message says
+            which, in which file and where.
+    """
+    for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ConfigError(f"{option}={value!r} must be a positive integer")
+    if on_error not in ("raise", "skip"):
+        raise ConfigError(f"on_error={on_error!r}: use 'raise' or 'skip'")
+    found = name if isinstance(name, RecordFiles) else locate(name, files, root, split)
+    names = chosen_columns(found.features, columns)
+    for column in names:
+        _check_decodable(found.features, column)
+    share = share_of(found.records, shard)
+    convert = converter(found.features, names, into)
+    return Batches(found, names, batch_size, share, on_error == "skip", workers, drop_remainder, convert)
+
+
+def chosen_columns(features: FeatureSpec, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Returns the names of the columns to read.
+
+    Raises:
+        ConfigError: There is no such column.
+    """
+    known = base_names(features)
+    if columns is None:
+        return known
+    if isinstance(columns, str) or (unknown := [column for column in columns if column not in known]):
+        what = f"{columns!r} is no list" if isinstance(columns, str) else f"there is no {unknown[0]!r}"
+        raise ConfigError(f"columns: {what}; choose from {', '.join(known)}")
+    return tuple(dict.fromkeys(columns))
+
+
+def _check_decodable(features: FeatureSpec, column: str) -> None:
+    feature = parts_of(features, column)[0]
+    if feature.part == SERIALIZED and feature.shape:
+        raise ConfigError(
+            f"column {column!r} holds serialized tensors, which only TensorFlow parses; leave it out with columns=, or "
+            "read it with tfr_assets.read"
+        )
+
+
+class Batches:
+    """Batches of columns, decoded ahead.
+
+    Args:
+        files: What to read.
+        names: The columns, by base name.
+        batch_size: Rows of a batch.
+        share: First record, and the one behind the last.
+        skip: Whether damaged records are passed over.
+        workers: Number of threads.
+        drop_remainder: Whether to leave out a last batch that is not full.
+        convert: What becomes of each batch.
+        order: Shuffles what is decoded at once; None: all comes in the order of the rows.
+
+    Raises:
+        ConfigError: The spec holds what cannot be decoded here.
+    """
+
+    def __init__(
+        self,
+        files: RecordFiles,
+        names: tuple[str, ...],
+        batch_size: int,
+        share: tuple[int, int],
+        skip: bool = False,
+        workers: int = 2,
+        drop_remainder: bool = False,
+        convert: Callable[[Columns], Any] = lambda columns: columns,
+        order: np.random.Generator | None = None,
+    ) -> None:
+        if not names:
+            raise ConfigError("columns: there is none to read; name at least one")
+        rows = rows_of_piece(files, batch_size)
+        RangeDecoder(files.features, names, rows)  # what it refuses is refused at once
+        self._tally = _Tally()
+        ranges = plan_ranges(files, *share, rows)
+        if order:
+            shuffled = list(ranges)
+            order.shuffle(shuffled)
+            ranges = iter(shuffled)
+        self._batches = _convert_all(
+            ranges, files, names, batch_size, skip, workers, drop_remainder, convert, self._tally
+        )
+
+    @property
+    def skipped(self) -> Skipped:
+        """What has been passed over so far: the number of records, and what was wrong with them."""
+        return self._tally.skipped
+
+    def __iter__(self) -> "Batches":
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Ends the threads; there are no more batches then."""
+        self._batches.close()
+
+    def __enter__(self) -> "Batches":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Tally:
+    """What several threads have passed over."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.skipped = Skipped()
+
+    def add(self, skipped: Skipped) -> None:
+        if skipped.records:
+            with self._lock:
+                total = self.skipped + skipped
+                faults = sorted(total.faults, key=lambda fault: (fault.path, fault.record))
+                self.skipped = Skipped(total.records, tuple(faults))  # whichever thread was first
+
+    def warn(self) -> None:
+        if self.skipped.records:
+            told = lines(map(str, self.skipped.faults[:_FAULTS_TOLD]))
+            warnings.warn(f"{self.skipped.records} damaged records were skipped:\n{told}", stacklevel=4)
+
+
+def _convert_all(
+    ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], batch_size: int, skip: bool, workers: int,
+    drop_remainder: bool, convert: Callable[[Columns], Any], tally: _Tally,
+) -> Generator[Any, None, None]:  # fmt: skip
+    rows, own = rows_of_piece(files, batch_size), threading.local()
+
+    def decode(wanted: Range, put: Callable[[Columns], None]) -> None:
+        if not hasattr(own, "decoder"):
+            own.decoder = RangeDecoder(files.features, names, rows, skip)
+        try:
+            tally.add(own.decoder.decode(wanted, put))
+        except OSError as error:
+            raise DamagedFile(f"{wanted.path}: cannot be read: {error.strerror or error}") from error
+
+    tasks: Iterator[Task[Columns]] = (lambda put, wanted=wanted: decode(wanted, put) for wanted in ranges)  # type: ignore[misc]
+    ahead = Ahead(tasks, workers)
+    try:
+        for batch in rebatched(ahead, batch_size, drop_remainder):
+            yield convert({name: batch[name] for name in names})
+    finally:
+        ahead.close()
+    tally.warn()
+
+
+def rebatched(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:
+    """Yields the rows of pieces of any size as batches: views of a piece, unless a batch lies in several."""
+    waiting: list[Columns] = []
+    held = 0
+    for piece in pieces:
+        rows, at = len(next(iter(piece.values()))), 0
+        while at < rows:
+            stop = min(rows, at + batch_size - held)
+            waiting.append({name: column[at:stop] for name, column in piece.items()})
+            held, at = held + stop - at, stop
+            if held == batch_size:
+                yield _joined(waiting)
+                waiting, held = [], 0
+    if held and not drop_remainder:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    if len(parts) == 1:
+        return parts[0]
+    return {name: joined([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,86 @@
+"""Which records of which file are decoded in one piece: of a whole set of files, or of one worker's share of it."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from tfr_assets.errors import ConfigError, StaleError
+from tfr_assets.layout import index_path
+from tfr_assets.reading.files import RecordFiles
+from tfr_assets.records.index import read_offsets
+from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.ranges import Range
+
+_PIECE_BYTES = 16 << 20  # a few pieces a thread are in memory at once
+_EXPANSION = 8  # what compression is taken to save
+
+
+def share_of(records: int, shard: tuple[int, int] | None) -> tuple[int, int]:
+    """Returns the first record of a worker's share, and the one behind its last: all shares differ by one at most.
+
+    Raises:
+        ConfigError: There is no such share.
+    """
+    if shard is None:
+        return 0, records
+    index, count = shard
+    if not 0 <= index < count:
+        raise ConfigError(f"shard={shard!r}: give (index, count) with 0 <= index < count, such as (0, 4)")
+    return index * records // count, (index + 1) * records // count
+
+
+def rows_of_piece(files: RecordFiles, batch_size: int) -> int:
+    """Returns how many rows are decoded in one piece: whole batches, unless a batch is large itself."""
+    size = files.bytes * (1 if files.compression == "none" else _EXPANSION) / max(1, files.records)
+    rows = max(1, int(_PIECE_BYTES / max(1.0, size)))
+    return rows // batch_size * batch_size if rows > batch_size else rows
+
+
+def plan_ranges(files: RecordFiles, start: int, stop: int, rows: int) -> Iterator[Range]:
+    """Yields the ranges of the records [start, stop), counted over all files, in order.
+
+    Files that are larger than a piece are cut where a multiple of `rows` has been read in all, so that few batches are
+    made of two pieces. A compressed file, or one without an index, can only be read from its beginning: it is one
+    range.
+
+    Args:
+        files: The files.
+        start: First record.
+        stop: Record behind the last.
+        rows: Rows of a piece.
+
+    Raises:
+        StaleError: A manifest is gone.
+    """
+    begin = 0
+    for path in files.paths:
+        manifest = Manifest.load(Path(path))
+        if manifest is None:
+            raise StaleError(f"{path}: its manifest is gone since the files were located; locate them again")
+        end = begin + manifest.records
+        first, last = max(start, begin), min(stop, end)
+        if first < last:
+            cuts = np.array([first, last])
+            if last - first > rows and files.compression == "none":
+                inner = np.arange(start + -(-(first + 1 - start) // rows) * rows, last, rows)
+                cuts = np.concatenate([[first], inner, [last]])
+            yield from _of_file(path, manifest, cuts - begin)
+        begin = end
+
+
+def _of_file(path: str, manifest: Manifest, cuts: np.ndarray) -> Iterator[Range]:
+    compression, records = manifest.compression, manifest.records
+    if compression == "none" and cuts.tolist() == [0, records]:
+        yield Range(path, compression, 0, records, 0, manifest.bytes)
+        return
+    try:
+        offsets = read_offsets(index_path(Path(path)), cuts, records).tolist()
+    except (FileNotFoundError, ValueError):  # it only makes things faster
+        first, last = int(cuts[0]), int(cuts[-1])
+        yield Range(path, compression, first, last - first)
+        return
+    places = list(zip(cuts.tolist(), offsets, strict=True))
+    for (first, start), (last, stop) in pairwise(places):
+        yield Range(path, compression, first, last - first, start, stop)

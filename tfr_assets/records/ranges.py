@@ -1,0 +1,228 @@
+"""Ranges of records of TFRecord files → columns, with every CRC checked and every damaged record named."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tfr_assets.errors import DamagedFile
+from tfr_assets.records.arrays import Column, joined
+from tfr_assets.records.compression import InputStream, open_input
+from tfr_assets.records.decoder import Decoder, Problem
+from tfr_assets.records.features import FeatureSpec
+from tfr_assets.records.partitions import parts_of, put_together
+from tfr_assets.records.scan import Fault, FaultKind, scan_stream
+
+Columns = dict[str, Column]
+Emit = Callable[[Columns], None]
+"""Called with columns of equally many rows. They are views of memory that nobody writes to any more."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Consecutive records of a file.
+
+    Attributes:
+        path: The file.
+        compression: `none`, `gzip` or `zlib`.
+        first: Index of the first record.
+        records: Number of records.
+        start: Where the first one's frame starts in the decompressed stream.
+        stop: Where the last one's ends; None where no index tells. The file is then read from its beginning.
+    """
+
+    path: str
+    compression: str
+    first: int
+    records: int
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What was passed over.
+
+    Attributes:
+        records: Number of records.
+        faults: What was wrong with them, as far as it was kept: one damaged header can cost several records.
+    """
+
+    records: int = 0
+    faults: tuple[Fault, ...] = ()
+
+    def __add__(self, other: "Skipped") -> "Skipped":
+        return Skipped(self.records + other.records, (self.faults + other.faults)[:_MOST_FAULTS])
+
+
+_MOST_FAULTS = 1000
+
+
+class _Slice:
+    """Some bytes of a plain file, as an `InputStream`. They are read, not mapped: a file cut meanwhile is no crash."""
+
+    def __init__(self, descriptor: int, start: int, stop: int) -> None:
+        self._descriptor, self._at, self._stop = descriptor, start, stop
+        self.size: int | None = stop - start
+
+    def read_into(self, target: memoryview) -> int:
+        """See `InputStream`."""
+        got = os.preadv(self._descriptor, [target[: self._stop - self._at]], self._at)
+        self._at += got
+        return got
+
+
+class RangeDecoder:
+    """Decodes ranges, one after another. One thread at a time may use it.
+
+    Args:
+        spec: How the records are parsed.
+        names: The columns to decode, by base name.
+        rows: Rows that columns shall have at the most.
+        skip: Whether damaged records are passed over, rather than an error.
+
+    Raises:
+        ConfigError: The spec holds what cannot be decoded here.
+    """
+
+    def __init__(self, spec: FeatureSpec, names: tuple[str, ...], rows: int, skip: bool = False) -> None:
+        self._spec, self._rows, self._skip = spec, rows, skip
+        self._decoder = Decoder(spec, {part.name for name in names for part in parts_of(spec, name)})
+
+    def decode(self, wanted: Range, emit: Emit) -> Skipped:
+        """Decodes the records of a range in order.
+
+        Args:
+            wanted: The range.
+            emit: Takes the columns; all rows but for the last ones as many as they may have.
+
+        Returns:
+            What was passed over.
+
+        Raises:
+            DamagedFile: A record is damaged, does not fit the spec, or is not there; what lies before it may have been
+                emitted. Not with `skip`.
+            OSError: The file cannot be read.
+        """
+        pass_ = _Pass(self._spec, self._decoder, self._rows, self._skip, wanted, emit)
+        descriptor = os.open(wanted.path, os.O_RDONLY)
+        try:
+            seeks = wanted.compression == "none" and wanted.stop is not None
+            stream: InputStream
+            if wanted.stop is not None and seeks:
+                stream = _Slice(descriptor, wanted.start, wanted.stop)
+            else:
+                stream = open_input(descriptor, wanted.compression)
+            origin, first = (wanted.start, wanted.first) if seeks else (0, 0)
+            scan = scan_stream(stream, wanted.path, pass_.visit, max_faults=_MOST_FAULTS, origin=origin, first=first)
+        finally:
+            os.close(descriptor)
+        return pass_.finish(scan.faults)
+
+
+class _Pass:
+    """One pass over a range."""
+
+    def __init__(self, spec: FeatureSpec, decoder: Decoder, rows: int, skip: bool, wanted: Range, emit: Emit) -> None:
+        self._spec, self._decoder, self._skip, self._wanted, self._emit = spec, decoder, skip, wanted, emit
+        self._limit = min(rows, wanted.records)
+        self._next = wanted.first
+        self._broken = False
+        self._nested = any(feature.is_row_lengths for feature in spec.features)
+        self._places: list[np.ndarray] = []  # of the rows in the decoder, where it may yet turn out that one is bad
+        self._given = 0
+        self._misfits: list[Fault] = []
+        decoder.start(self._limit)
+
+    def visit(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
+        """See `records.scan.FrameVisitor`."""
+        frames = self._selected(frames, offset)
+        if not self._skip:
+            frames = self._unbroken(frames)
+        while len(frames):
+            taken = np.ascontiguousarray(frames[: self._limit - self._decoder.rows])
+            frames = frames[len(taken) :]
+            if problems := self._decoder.add(buffer, taken):
+                self._refuse(problems, _places(taken, offset))
+                taken = np.delete(taken, [problem.index for problem in problems], 0)
+                problems = self._decoder.add(buffer, taken)
+                assert not problems
+            if self._nested:
+                self._places.append(_places(taken, offset))
+            if self._decoder.rows == self._limit:
+                self._flush()
+
+    def _selected(self, frames: np.ndarray, offset: int) -> np.ndarray:
+        """Returns the frames that are of the range: by where they lie, since a damaged header confuses the count."""
+        wanted = self._wanted
+        if wanted.stop is None:
+            at, start, stop = frames[:, 2], wanted.first, wanted.first + wanted.records
+        else:
+            at, start, stop = frames[:, 0], wanted.start - offset, wanted.stop - offset
+        if at[0] >= start and at[-1] < stop:  # as nearly always
+            return frames
+        return frames[(at >= start) & (at < stop)]
+
+    def _unbroken(self, frames: np.ndarray) -> np.ndarray:
+        """Returns the frames before the first one that is missing."""
+        if self._broken or not len(frames):
+            return frames[:0]
+        if frames[-1, 2] - self._next != len(frames) - 1:
+            self._broken = True
+            frames = frames[: int((frames[:, 2] != np.arange(self._next, self._next + len(frames))).argmax())]
+        self._next += len(frames)
+        return frames
+
+    def _flush(self) -> None:
+        if not self._decoder.rows:
+            return
+        columns, problems = put_together(self._spec, self._decoder.finish())
+        if problems:
+            self._refuse(problems, np.concatenate(self._places))
+            kept = np.delete(np.arange(self._decoder.rows), [problem.index for problem in problems])
+            bounds = np.flatnonzero(np.diff(kept) != 1) + 1
+            runs = [run for run in np.split(kept, bounds) if run.size]
+            raw = self._decoder.finish()
+            cut = {name: joined([c[run[0] : run[-1] + 1] for run in runs] or [c[:0]]) for name, c in raw.items()}
+            columns, _ = put_together(self._spec, cut)
+        self._given += self._decoder.rows - len(problems)
+        self._emit(columns)
+        self._places = []
+        self._decoder.start(self._limit)
+
+    def _refuse(self, problems: list[Problem], places: np.ndarray) -> None:
+        """Notes records that do not fit the spec, or raises the first."""
+        faults = []
+        for problem in problems[:_MOST_FAULTS]:
+            record, offset = places[problem.index].tolist()
+            faults.append(Fault(self._wanted.path, record, offset, FaultKind.FEATURES, problem.text))
+        if not self._skip:
+            raise _damaged(faults[0])
+        self._misfits += faults
+
+    def finish(self, faults: tuple[Fault, ...]) -> Skipped:
+        """Emits what is left when the scan has come to its end, and accounts for what is missing."""
+        wanted = self._wanted
+        missing = wanted.records - self._given - self._decoder.rows
+        if missing and not self._skip:
+            stop = wanted.first + wanted.records
+            for fault in faults:
+                if wanted.first <= fault.record <= stop:
+                    raise _damaged(fault)
+            text = f"{wanted.records - missing} of the {wanted.records} records from there on are there"
+            raise _damaged(Fault(wanted.path, wanted.first, wanted.start, FaultKind.COUNT, text))
+        self._flush()
+        missing = wanted.records - self._given
+        return Skipped(missing, (*faults, *self._misfits)) if missing else Skipped()
+
+
+def _places(frames: np.ndarray, offset: int) -> np.ndarray:
+    """Returns index and payload offset of each record, int64 of shape (n, 2)."""
+    return frames[:, [2, 0]] + [0, offset]
+
+
+def _damaged(fault: Fault) -> DamagedFile:
+    folder = Path(fault.path).parent
+    return DamagedFile(f"{fault}; `tfr verify {folder}` lists all damage, and on_error='skip' passes over it")
