@@ -153,8 +153,8 @@ class Decoder:
         for feature in spec.features:
             if feature.name in names and 0 in feature.value_shape:
                 raise ConfigError(
-                    f"feature {feature.name!r} has no values by its shape {list(feature.value_shape)} and is not decoded "
-                    "here; use reader='vectorized'"
+                    f"feature {feature.name!r} has no values by its shape {list(feature.value_shape)} and is not "
+                    "decoded here; use reader='vectorized'"
                 )
         self._spec = spec
         self._table = np.zeros((len(spec.features), FIELDS), np.int64)
