@@ -161,7 +161,7 @@ class Batches:
             order.shuffle(shuffled)
             ranges = iter(shuffled)
         self._batches = _convert_all(
-            ranges, files, names, batch_size, skip, workers, drop_remainder, convert, self._tally
+            ranges, files, names, batch_size, skip, workers, drop_remainder, convert, self._tally, share[1] - share[0]
         )
 
     @property
@@ -200,15 +200,15 @@ class _Tally:
                 faults = sorted(total.faults, key=lambda fault: (fault.path, fault.record))
                 self.skipped = Skipped(total.records, tuple(faults))  # whichever thread was first
 
-    def warn(self) -> None:
+    def warn(self, count: int) -> None:
         if self.skipped.records:
             told = lines(map(str, self.skipped.faults[:_FAULTS_TOLD]))
-            warnings.warn(f"{self.skipped.records} damaged records were skipped:\n{told}", stacklevel=4)
+            warnings.warn(f"{self.skipped.records} damaged records of {count} were left out:\n{told}", stacklevel=4)
 
 
 def _convert_all(
     ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], batch_size: int, skip: bool, workers: int,
-    drop_remainder: bool, convert: Callable[[Columns], Any], tally: _Tally,
+    drop_remainder: bool, convert: Callable[[Columns], Any], tally: _Tally, count: int,
 ) -> Generator[Any, None, None]:  # fmt: skip
     rows, own = rows_of_piece(files, batch_size), threading.local()
 
@@ -227,7 +227,7 @@ def _convert_all(
             yield convert({name: batch[name] for name in names})
     finally:
         ahead.close()
-    tally.warn()
+    tally.warn(count)
 
 
 def rebatched(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:

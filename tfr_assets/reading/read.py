@@ -38,58 +38,58 @@ def read(
 ) -> tf.data.Dataset:
     """Reads a dataset back as batches of typed tensors, with nothing to declare.
 
-        ```python
-        import tfr_assets
+    ```python
+    import tfr_assets
 
-        flights = tfr_assets.read("flights", batch_size=256)
-        flights.element_spec["distance"]     # TensorSpec(shape=(None,), dtype=tf.int64): known before a file is opened
-        for batch in flights:
-            batch["origin"]                  # tf.string, (256,); the last batch has what is left
-            batch["dep_delay"]               # tf.float32, NaN where the column is null
+    flights = tfr_assets.read("flights", batch_size=256)
+    flights.element_spec["distance"]     # TensorSpec(shape=(None,), dtype=tf.int64): known before a file is opened
+    for batch in flights:
+        batch["origin"]                  # tf.string, (256,); the last batch has what is left
+        batch["dep_delay"]               # tf.float32, NaN where the column is null
 
-        tfr_assets.read("digits", shuffle=True, decode=True, columns=["image/encoded", "image/class/label"])
-        tfr_assets.read("flights", shard=(worker, workers), shuffle=True, repeat=None)      # one of several workers
-        tfr_assets.read("https://example.org/flights/shards")                               # or s3://, gs://, memory://
-        ```
+    tfr_assets.read("digits", shuffle=True, decode=True, columns=["image/encoded", "image/class/label"])
+    tfr_assets.read("flights", shard=(worker, workers), shuffle=True, repeat=None)      # one of several workers
+    tfr_assets.read("https://example.org/flights/shards")                               # or s3://, gs://, memory://
+    ```
 
-        Which column becomes which tensor stands in the tables of `tfr_assets.reading.spec`: absent floats are NaN, absent
-        bytes empty, absent integers an empty row of a ragged tensor unless the dataset's `fill` says otherwise, and lists
-        of varying length are ragged tensors.
+    Which column becomes which tensor stands in the tables of `tfr_assets.reading.spec`: absent floats are NaN, absent
+    bytes empty, absent integers an empty row of a ragged tensor unless the dataset's `fill` says otherwise, and lists
+    of varying length are ragged tensors.
 
-        Args:
-            name: Name of a dataset; or a path: of a dataset's folder, of a folder of its files, or of one of them; or the
-                URL of any of these. A string is a path when it holds a `/`, `.` or `~`.
-            batch_size: Records a batch.
-            split: Which split, such as `"train"`; None: the only one, or `train`.
-            files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
-            reader: How to read; see `tfr_assets.reading.names`. None: the one that was measured to be the best here, if
-                that was measured, else `vectorized`; for a URL, `autotuned`.
-            shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
-            seed: Makes that order the same in every run; it differs from epoch to epoch all the same.
-            shard: Which part of the records, and of how many: `(0, 4)` for the first of four workers. All together get
-                each record once; parts differ by one record at most.
-            columns: Which tensors to give; None: all. Others are not parsed.
-            decode: True: encoded images become uint8 tensors, recordings float samples; see `tfr_assets.reading.decode`.
-                Or some features' names, or a dict from these to the shape that all have, such as
-                `{"image/encoded": (28, 28, 1)}`, for dense tensors.
-            repeat: Epochs; None: without end.
-            on_error: `"raise"`: damage is an error that names file, record and byte. `"skip"`: damaged records are left
-                out, and a warning says which. `"unchecked"`: TensorFlow's own errors, which name nothing.
-            drop_remainder: Whether to leave out a last batch that is not full; then the batch size is part of all shapes.
-            root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
+    Args:
+        name: Name of a dataset; or a path: of a dataset's folder, of a folder of its files, or of one of them; or the
+            URL of any of these. A string is a path when it holds a `/`, `.` or `~`.
+        batch_size: Records a batch.
+        split: Which split, such as `"train"`; None: the only one, or `train`.
+        files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
+        reader: How to read; see `tfr_assets.reading.names`. None: the one that was measured to be the best here, if
+            that was measured, else `vectorized`; for a URL, `autotuned`.
+        shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
+        seed: Makes that order the same in every run; it differs from epoch to epoch all the same.
+        shard: Which part of the records, and of how many: `(0, 4)` for the first of four workers. All together get
+            each record once; parts differ by one record at most.
+        columns: Which tensors to give; None: all. Others are not parsed.
+        decode: True: encoded images become uint8 tensors, recordings float samples; see `tfr_assets.reading.decode`.
+            Or some features' names, or a dict from these to the shape that all have, such as
+            `{"image/encoded": (28, 28, 1)}`, for dense tensors.
+        repeat: Epochs; None: without end.
+        on_error: `"raise"`: damage is an error that names file, record and byte. `"skip"`: damaged records are left
+            out, and a warning says which. `"unchecked"`: TensorFlow's own errors, which name nothing.
+        drop_remainder: Whether to leave out a last batch that is not full; then the batch size is part of all shapes.
+        root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
 
-        Returns:
-            A dataset of dicts from feature name to `tf.Tensor` or `tf.RaggedTensor`, in the order of the dataset's rows
-            unless it is shuffled or the reader promises none. Its cardinality is known, but with `on_error="skip"`.
+    Returns:
+        A dataset of dicts from feature name to `tf.Tensor` or `tf.RaggedTensor`, in the order of the dataset's rows
+        unless it is shuffled or the reader promises none. Its cardinality is known, but with `on_error="skip"`.
 
-        Raises:
-            ConfigError: There is no such dataset, path, split, reader, column or choice, or a number cannot be.
-            StaleError: The files must be written (again) first: some are missing, or they are of several versions.
-            DamagedFile: A file differs from its manifest in size.
+    Raises:
+        ConfigError: There is no such dataset, path, split, reader, column or choice, or a number cannot be.
+        StaleError: The files must be written (again) first: some are missing, or they are of several versions.
+        DamagedFile: A file differs from its manifest in size.
 
-            Damage that only shows in mid-read is a `tf.errors.InvalidArgumentError` while iterating, whose message names file,
-        record, byte and kind of what is wrong.
-        """
+    Damage that only shows in mid-read is a `tf.errors.InvalidArgumentError` while iterating, whose message names file,
+    record, byte and kind of what is wrong.
+    """
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
     found = with_columns(locate(name, files, root, split, sizes_must_fit=on_error != "skip"), columns)

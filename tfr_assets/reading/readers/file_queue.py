@@ -102,7 +102,7 @@ def _received(
         for connection in cast(list[Connection], wait([each for each, its in given.items() if its])):
             try:
                 kind, content = connection.recv()
-            except (EOFError, ConnectionResetError) as error:
+            except (EOFError, OSError) as error:  # it was killed, perhaps amid an answer
                 raise SourceError(f"{workers[connection].ended()} while it read {given[connection][0].path}") from error
             if kind == FAILED:
                 raise DamagedFile(content)
