@@ -1,0 +1,83 @@
+"""One TFRecord file that is written piece by piece, whole or not at all."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tfr_assets.layout import index_path, manifest_path
+from tfr_assets.records.compression import Compressor
+from tfr_assets.records.digest import digest_frames, to_text
+from tfr_assets.records.example import Frames
+from tfr_assets.records.features import FeatureSpec
+from tfr_assets.records.files import atomic_file, write_all
+from tfr_assets.records.index import FRAMING, index_lines
+from tfr_assets.records.manifest import Manifest
+
+
+class RecordFile:
+    """A context that takes frames; leaving it well gives file, index and manifest their names, in this order.
+
+    It is what `records.writer.write_file` does, for those who have to push: writers that keep many files open, and
+    several threads that share one.
+
+    Attributes:
+        records: Number of records so far.
+        manifest: What the file holds, once the context was left well.
+
+    Raises:
+        WriteError: The file system refused; what was there before is untouched. An `OSError` of `append` becomes one
+            when it leaves the context.
+    """
+
+    manifest: Manifest
+
+    def __init__(self, path: Path, compression: str, features: FeatureSpec | None, made_from: dict[str, Any]) -> None:
+        self.records = 0
+        self._path, self._compression, self._features, self._made_from = path, compression, features, made_from
+        self._compressor = Compressor(compression)
+        self._stream_bytes = self._digest = self._size = 0
+        self._files = ExitStack()
+
+    def __enter__(self) -> "RecordFile":
+        with ExitStack() as files:
+            self._index = files.enter_context(atomic_file(index_path(self._path)))
+            self._data = files.enter_context(atomic_file(self._path))
+            self._files = files.pop_all()
+        return self
+
+    def append(self, frames: Frames) -> None:
+        """Writes frames behind those before; they may be overwritten afterwards.
+
+        Raises:
+            OSError: The file system refused; leave the context with it.
+        """
+        self._digest = digest_frames(self._digest, frames.data, frames.sizes)
+        write_all(self._index, index_lines(frames.sizes, self._stream_bytes))
+        self.records += len(frames.sizes)
+        self._stream_bytes += len(frames.data)
+        write_all(self._data, self._compressor.feed(frames.data))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._files.__exit__(kind, error, trace)
+            return
+        with self._files:
+            write_all(self._data, self._compressor.finish())
+            self._size = os.fstat(self._data).st_size
+            os.fsync(self._data)  # a disk that refuses shall do so while the old manifest is still there
+            manifest_path(self._path).unlink(missing_ok=True)
+        self.manifest = Manifest(
+            file=self._path.name,
+            records=self.records,
+            bytes=self._size,
+            payload_bytes=self._stream_bytes - FRAMING * self.records,
+            compression=self._compression,
+            digest=to_text(self._digest),
+            features=self._features,
+            made_from=self._made_from,
+        )
+        self.manifest.save(self._path)
