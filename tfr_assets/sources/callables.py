@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from types import ModuleType
 from typing import Any
@@ -10,27 +10,32 @@ from typing import Any
 import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, SourceError, TfrError
+from tfr_assets.sources.dict_rows import DictRows, ShapesVaryError, described
+from tfr_assets.sources.python_values import Form
 from tfr_assets.sources.schema import check_same, conform, empty_batch, plain_schema
 
-_INFER_ROWS = 10_000
-_INFER_BYTES = 16 << 20
-_CHUNK_ROWS = 1_024
 _ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one a row)"
 
 
-def callable_batches(name: str) -> Iterator[pa.RecordBatch]:
+def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iterator[pa.RecordBatch]:
     """Calls `package.module:attribute` and yields its rows, in batches of one schema.
 
-    Dicts may lack keys (null). Their schema is inferred from the first 10,000 rows or 16 MB, and holds from then on.
-    NaN in a pandas column of floats becomes null; in dicts and Arrow data it stays what it is.
+    Dicts may lack keys (null). Their schema is inferred from the first 10,000 rows or 16 MB, and holds from then on;
+    `sources.python_values` tells what becomes of which value. NaN in a pandas column of floats becomes null; in dicts
+    and Arrow data it stays what it is.
+
+    Args:
+        name: The attribute; a function is called without arguments.
+        forms: By column of dicts, how to hold arrays whose shapes turn out to vary only after the first rows.
 
     Raises:
         ConfigError: There is no such module or attribute.
-        SourceError: The function raised, or gave something that is no table.
+        SourceError: The function raised, or gave something that is no table; ShapesVaryError, if calling it again with
+            that error's `column` and `form` among `forms` would help.
     """
-    value = _call(name, _find(name))
+    found = _find(name)
     first: tuple[pa.Schema, str] | None = None
-    for index, table in enumerate(_tables(name, value)):
+    for index, table in enumerate(_again(found, _tables(name, _call(name, found), forms))):
         where = f"{name}: batch {index}"
         schema = plain_schema(table.schema, where)
         if first is None:
@@ -43,6 +48,16 @@ def callable_batches(name: str) -> Iterator[pa.RecordBatch]:
             yield conform(batch, first[0])
     if first is None:
         raise SourceError(f"{name}: gave no rows, and nothing that tells its columns. Give at least an empty table.")
+
+
+def _again(found: Any, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yields the tables; only what is called can be asked for all rows again."""
+    try:
+        yield from tables
+    except ShapesVaryError as error:
+        if callable(found):
+            raise
+        raise SourceError(str(error)) from error
 
 
 def _find(name: str) -> Any:
@@ -103,7 +118,7 @@ def _items(name: str, values: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-def _tables(name: str, value: Any) -> Iterator[pa.Table]:
+def _tables(name: str, value: Any, forms: Mapping[str, Form] | None = None) -> Iterator[pa.Table]:
     """Yields everything that a callable gave as tables."""
     if (tables := _as_tables(name, value)) is not None:
         yield from tables
@@ -113,8 +128,8 @@ def _tables(name: str, value: Any) -> Iterator[pa.Table]:
             f"{name}: gave one dict. Yield dicts, one a row; a dict of columns: return pa.table(…) of it."
         )
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise SourceError(f"{name}: gave {_kind(value)}. It must return or yield {_ACCEPTED}.")
-    rows = _Rows(name)
+        raise SourceError(f"{name}: gave {described(value)}. It must return or yield {_ACCEPTED}.")
+    rows = DictRows(name, forms or {})
     for index, item in enumerate(_items(name, value)):
         if isinstance(item, Mapping):
             yield from rows.add(item)
@@ -124,7 +139,7 @@ def _tables(name: str, value: Any) -> Iterator[pa.Table]:
             yield from rows.flush()
             yield from tables
         else:
-            raise SourceError(f"{name}: item {index} is {_kind(item)}. It must return or yield {_ACCEPTED}.")
+            raise SourceError(f"{name}: item {index} is {described(item)}. It must return or yield {_ACCEPTED}.")
     yield from rows.flush()
 
 
@@ -154,86 +169,3 @@ def _as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
 def _read(name: str, reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     yield reader.schema.empty_table()
     yield from (pa.Table.from_batches([batch]) for batch in _items(name, reader))
-
-
-class _Rows:
-    """Gathers dicts to tables."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._schema: pa.Schema | None = None
-        self._rows: list[Mapping[str, Any]] = []
-        self._size = 0
-        self._start = 0
-
-    def add(self, row: Mapping[str, Any]) -> Iterator[pa.Table]:
-        self._rows.append(row)
-        self._size += sum(_size(value) for value in row.values())
-        most = _INFER_ROWS if self._schema is None else _CHUNK_ROWS
-        if len(self._rows) >= most or self._size >= _INFER_BYTES:
-            yield from self.flush()
-
-    def flush(self) -> Iterator[pa.Table]:
-        rows, start = self._rows, self._start
-        self._rows, self._size, self._start = [], 0, start + len(rows)
-        if not rows:
-            return
-        if self._schema is None:
-            names = list(dict.fromkeys(key for row in rows for key in row))
-            for key in names:
-                if not isinstance(key, str):
-                    raise SourceError(f"{self._name}: key {key!r} is {_kind(key)}. Keys of a row must be texts.")
-            columns = {key: self._column(key, rows, start, None) for key in names}
-            table = pa.table(columns)
-            self._schema = table.schema
-            yield table
-            return
-        for at, row in enumerate(rows):
-            for key in row:
-                if key not in self._schema.names:
-                    raise SourceError(
-                        f"{self._name}: row {start + at} has a key {key!r}, which no row before {start} had. "
-                        "Give it to the first row too, None being allowed."
-                    )
-        arrays = [self._column(field.name, rows, start, field.type) for field in self._schema]
-        yield pa.Table.from_arrays(arrays, schema=self._schema)
-
-    def _column(self, key: str, rows: Sequence[Mapping[str, Any]], start: int, type_: pa.DataType | None) -> pa.Array:
-        values = [row.get(key) for row in rows]
-        try:
-            return pa.array(values, type_)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            low, high = 0, len(values)  # the shortest beginning that fails ends with the culprit
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if _converts(values[:middle], type_) else (low, middle)
-            value = values[high - 1]
-            known = f", but the rows before {start} made the column {type_}" if type_ is not None else ""
-            remedy = "All values of a column must be of one type."
-            if type_ is not None and pa.types.is_null(type_):
-                known = f", but no row before {start} had a value that tells the type"
-                remedy = "Yield Arrow tables, which have a schema."
-            elif getattr(value, "ndim", 1) > 1:
-                remedy = "Flatten arrays of several dimensions, such as by `.ravel()`."
-            raise SourceError(
-                f"{self._name}: row {start + high - 1}, column {key!r}: {repr(value).split(chr(10))[0]:.60} is "
-                f"{_kind(value)}{known}. {remedy} ({error})"
-            ) from error
-
-
-def _converts(values: list[Any], type_: pa.DataType | None) -> bool:
-    try:
-        pa.array(values, type_)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, str | bytes):
-        return len(value)
-    return int(getattr(value, "nbytes", 0)) or (8 * len(value) if isinstance(value, list | tuple) else 8)
-
-
-def _kind(value: Any) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -1,0 +1,188 @@
+"""Python values → Arrow arrays: scalars of Python and NumPy, enums, nested lists, arrays and tensors of any library.
+
+| all values of a column are               | Arrow                                                                     |
+|------------------------------------------|---------------------------------------------------------------------------|
+| what Arrow knows, or enums of it         | as Arrow infers it; of an enum, the value                                 |
+| arrays without dimensions                | as scalars                                                                |
+| arrays of one shape                      | fixed-shape tensor                                                        |
+| arrays of one dimension, varying lengths | list                                                                      |
+| arrays of varying shapes                 | struct of `data`, a list of all values in row-major order, and `shape`    |
+
+An array is a NumPy array, or anything that NumPy can read as one (`__array__`) or that has a method `numpy`, such as a
+tensor of TensorFlow or PyTorch. bfloat16 becomes float32, and float128 float64.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tfr_assets.records.arrow_types import is_tensor
+
+Form = Literal["list", "tensor"]
+"""How arrays of varying shapes are held: as lists, if they have one dimension, or else as structs."""
+
+NOT_CONVERTED = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+class ShapeVariesError(ValueError):
+    """An array of another shape than the rows before had.
+
+    Attributes:
+        form: What could hold all of them.
+    """
+
+    def __init__(self, found: tuple[int, ...], before: str, form: Form) -> None:
+        super().__init__(f"its shape is {list(found)}, but {before}")
+        self.form = form
+
+
+def as_arrow(values: Sequence[Any], type_: pa.DataType | None = None, form: Form | None = None) -> pa.Array:
+    """Returns values of one column as an Arrow array; None is null.
+
+    Args:
+        values: The column's; arrays as `as_numpy` returns them.
+        type_: The type that values before them gave the column; None: there are none before.
+        form: How arrays are to be held although these values are all of one shape, as later ones are not.
+
+    Raises:
+        ShapeVariesError: An array does not fit `type_`.
+        pa.ArrowException, TypeError, ValueError, OverflowError: The values are no column.
+    """
+    held = type_ is not None and _holds_arrays(type_)
+    if held or any(isinstance(value, np.ndarray) for value in values):
+        arrays = [None if value is None else _native(np.asarray(value)) for value in values]
+        there = [array for array in arrays if array is not None]
+        if not there:
+            return pa.nulls(len(arrays), type_)
+        if not held and all(array.ndim == 0 for array in there):
+            return as_arrow([None if array is None else array.item() for array in arrays], type_)
+        if all(array.dtype != object or _is_flat(array) for array in there):
+            return _arrays(arrays, there, type_, form)
+    try:
+        return pa.array(values, type_)
+    except NOT_CONVERTED:
+        plain = [_plain(value) for value in values]
+        return pa.array(plain, type_)
+
+
+def as_numpy(value: Any) -> Any:
+    """Returns tensors and their like as NumPy arrays, and anything else as it is."""
+    if not _is_array_like(type(value)):
+        return value
+    return np.asarray(value) if hasattr(value, "__array__") else value.numpy()
+
+
+@lru_cache
+def _is_array_like(type_: type) -> bool:
+    if issubclass(type_, np.ndarray | np.generic):
+        return False
+    return callable(getattr(type_, "__array__", None)) or callable(getattr(type_, "numpy", None))
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """Returns the array in a type that Arrow has."""
+    if array.dtype.name == "bfloat16":
+        return array.astype(np.float32)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    return array.astype(array.dtype.newbyteorder("=")) if not array.dtype.isnative else array
+
+
+def _is_flat(array: np.ndarray) -> bool:
+    """Whether an array of objects holds texts or bytes, rather than lists of different lengths."""
+    return all(isinstance(value, str | bytes) for value in array.flat)
+
+
+def _arrays(
+    arrays: Sequence[np.ndarray | None], there: Sequence[np.ndarray], type_: pa.DataType | None, form: Form | None
+) -> pa.Array:
+    """Returns arrays, some of which have dimensions, in the form that suits them or that the column has."""
+    if type_ is None:
+        type_ = _type_of(there, form)
+    else:
+        _check_shapes(there, type_)
+    lengths = [0 if array is None else array.size for array in arrays]
+    if isinstance(type_, pa.FixedShapeTensorType):
+        storage = pa.FixedSizeListArray.from_arrays(_flat(there, type_.value_type), type_.storage_type.list_size)
+        if len(there) < len(arrays):
+            index = np.cumsum([array is not None for array in arrays]) - 1
+            storage = storage.take(pa.array(index, mask=np.array([array is None for array in arrays])))
+        return pa.ExtensionArray.from_storage(type_, storage)
+    null = pa.array([array is None for array in arrays]) if len(there) < len(arrays) else None
+    if not pa.types.is_struct(type_):
+        return _lists(lengths, _flat(there, type_.value_type), null)
+    data = _lists(lengths, _flat(there, type_.field("data").type.value_type), None)
+    sizes = pa.array([size for array in there for size in array.shape], pa.int32())
+    shapes = _lists([0 if array is None else array.ndim for array in arrays], sizes, None)
+    return pa.StructArray.from_arrays([data, shapes], ["data", "shape"], mask=null)
+
+
+def _type_of(arrays: Sequence[np.ndarray], form: Form | None) -> pa.DataType:
+    """Returns the type of a column whose first arrays these are."""
+    value_type = _flat(arrays).type
+    shapes = {array.shape for array in arrays}
+    if form is None and len(shapes) == 1 and arrays[0].size:
+        return pa.fixed_shape_tensor(value_type, shapes.pop())
+    if form != "tensor" and all(len(shape) == 1 for shape in shapes):
+        return pa.list_(value_type)
+    return pa.struct([("data", pa.list_(value_type)), ("shape", pa.list_(pa.int32()))])
+
+
+def _check_shapes(arrays: Sequence[np.ndarray], type_: pa.DataType) -> None:
+    """Refuses arrays that a column cannot hold as the arrays before gave it its type."""
+    for array in arrays:
+        if isinstance(type_, pa.FixedShapeTensorType) and list(array.shape) != type_.shape:
+            one = array.ndim == len(type_.shape) == 1
+            raise ShapeVariesError(array.shape, f"those before have {type_.shape}", "list" if one else "tensor")
+        if pa.types.is_list(type_) and array.ndim != 1:
+            raise ShapeVariesError(array.shape, "those before have one dimension", "tensor")
+    if not (_holds_arrays(type_) or pa.types.is_list(type_)):
+        raise TypeError("an array among other values")
+
+
+def _holds_arrays(type_: pa.DataType) -> bool:
+    return isinstance(type_, pa.FixedShapeTensorType) or is_tensor(type_)
+
+
+def _flat(arrays: Sequence[np.ndarray], value_type: pa.DataType | None = None) -> pa.Array:
+    """Returns all values of some arrays, one array after another."""
+    kinds = {array.dtype.kind for array in arrays}
+    if kinds <= set("USO"):
+        return pa.array([value for array in arrays for value in array.ravel().tolist()], value_type)
+    dtypes = {array.dtype for array in arrays}
+    numbers = kinds <= set("biuf") and not {np.dtype(np.int64), np.dtype(np.uint64)} <= dtypes
+    if len(dtypes) > 1 and not numbers:
+        raise TypeError(f"arrays of {' and '.join(sorted(map(str, dtypes)))}")
+    flat = pa.array(np.concatenate([array.ravel() for array in arrays]))
+    return flat if value_type is None else flat.cast(value_type)
+
+
+def _lists(lengths: Sequence[int], values: pa.Array, null: pa.BooleanArray | None) -> pa.ListArray:
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=null)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value made of Python's own types."""
+    value = as_numpy(value)
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, np.ndarray):
+        value = _native(value)
+        if value.ndim == 1 and value.dtype != object:
+            return value
+        return [_plain(item) for item in value] if value.ndim else _plain(value[()])
+    if isinstance(value, np.longdouble):
+        return float(value)
+    if isinstance(value, np.datetime64):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | range):
+        return [_plain(item) for item in value]
+    return value
