@@ -261,8 +261,8 @@ def raising() -> Iterator[dict[str, int]]:
 
 
 BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
-    "nothing": ([], SourceError, "data: holds no rows, and nothing that tells its columns"),
-    "an empty generator": (iter([]), SourceError, "data: holds no rows"),
+    "nothing": ([], SourceError, "data: gave no rows, and nothing that tells its columns"),
+    "an empty generator": (iter([]), SourceError, "data: gave no rows"),
     "a number": (3, SourceError, "data: gave a value of type int"),
     "a path": ("data.parquet", SourceError, "data: .*type str"),
     "numbers": ([1, 2], SourceError, "data: item 0 is a value of type int"),

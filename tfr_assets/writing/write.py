@@ -1,10 +1,9 @@
 """`tfr_assets.write`: what a program calls that has data and wants TFRecord files of it."""
 
-import json
 import os
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,13 @@ from resource import RLIMIT_NOFILE, getrlimit
 from typing import Any
 
 from tfr_assets.errors import ConfigError, WriteError
-from tfr_assets.layout import Layout, check_split_name, feature_spec_path, index_path, manifest_path, shard_keys
+from tfr_assets.layout import Layout, check_split_name, feature_spec_path, shard_keys
 from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions, FeatureSpec
-from tfr_assets.records.files import write_atomically
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.schema import derive_spec
 from tfr_assets.writing.dataset import MAX_SHARDS
+from tfr_assets.writing.shard import remove_unplanned, save_feature_spec
 from tfr_assets.writing.tfds import withdraw_tfds_files
 from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.registry import Writer, writer_named
@@ -131,7 +130,11 @@ def write(
     manifests = tuple(outcome.manifests[shard] for shard in range(count))
     if shards is not None:
         with _in_folder(folder):
-            _finish(paths, plan.features)
+            if plan.features is None:
+                feature_spec_path(folder).unlink(missing_ok=True)
+            else:
+                save_feature_spec(folder, plan.features)
+            remove_unplanned(f"{folder.name}-{split}.tfrecord-?????-of-?????", set(paths))
     return Written(
         paths=paths,
         manifests=manifests,
@@ -210,21 +213,3 @@ def _in_folder(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise WriteError(f"cannot remove outdated files from {folder}: {error.strerror or error}") from error
-
-
-def _finish(paths: Sequence[Path], features: FeatureSpec | None) -> None:
-    """Saves the feature spec beside shards that are all there, and removes those of another number."""
-    folder = paths[0].parent
-    if features is None:
-        feature_spec_path(folder).unlink(missing_ok=True)
-    else:
-        write_atomically(feature_spec_path(folder), (json.dumps(features.to_json(), indent=1) + "\n").encode())
-    names = {path.name for path in paths}
-    stem = paths[0].name.partition(".tfrecord-")[0]
-    # only what a manifest vouches for is ours to remove; it goes last, so that a crash leaves nothing forgotten
-    for manifest in manifest_path(paths[0]).parent.glob(f"{stem}.tfrecord-?????-of-?????.json"):
-        old = folder / manifest.name.removesuffix(".json")
-        if old.name not in names:
-            old.unlink(missing_ok=True)
-            index_path(old).unlink(missing_ok=True)
-            manifest.unlink()

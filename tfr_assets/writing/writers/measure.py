@@ -25,7 +25,7 @@ from tfr_assets.records.features import FeatureOptions
 from tfr_assets.records.files import write_all
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers.pieces import Piece
-from tfr_assets.writing.writers.process import Process, fresh_process
+from tfr_assets.writing.writers.process import Process, fresh_process, messages
 from tfr_assets.writing.writers.registry import Writer
 from tfr_assets.writing.writers.rows import rows_of
 
@@ -256,13 +256,12 @@ def _rows(path: Path, streamed: bool) -> pa.Table | Iterator[pa.RecordBatch]:
 
 def main() -> None:
     """Writes once for every byte on standard input, and tells what that took."""
-    messages = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever else is printed shall not get between the messages
+    stream = messages()
     contestant, work = pickle.load(sys.stdin.buffer)
     while sys.stdin.buffer.read(1):
         try:
             result: _Pass | TfrError = _one_pass(contestant, work)
         except TfrError as error:
             result = type(error)(str(error))
-        pickle.dump(result, messages)
-        messages.flush()
+        pickle.dump(result, stream)
+        stream.flush()

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from tfr_assets.errors import TfrError
 from tfr_assets.records.example import Frames
+from tfr_assets.records.writer import FileWriter
 from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.record_file import RecordFile
 from tfr_assets.writing.writers.report import Report
 
 
@@ -53,7 +53,7 @@ class OpenShards:
 
     def __init__(self, plan: WritePlan, report: Report) -> None:
         self._plan, self._report = plan, report
-        self._open: dict[int, RecordFile] = {}
+        self._open: dict[int, FileWriter] = {}
         self._ends: dict[int, int] = {}
         self._failed: set[int] = set()
 
@@ -101,11 +101,11 @@ class OpenShards:
         assert isinstance(error, TfrError)
         self._report.failed(shard, error)
 
-    def _file(self, shard: int) -> RecordFile:
+    def _file(self, shard: int) -> FileWriter:
         if shard not in self._open:
             plan = self._plan
             made_from = plan.shard_made_from(shard)
-            file = RecordFile(plan.paths[shard], plan.compression, plan.features, made_from)
+            file = FileWriter(plan.paths[shard], plan.compression, plan.features, made_from)
             self._open[shard] = file.__enter__()
         return self._open[shard]
 

@@ -56,3 +56,10 @@ def fresh_process(module: str) -> Iterator[Process]:
         except subprocess.TimeoutExpired:
             popen.kill()
             popen.wait()
+
+
+def messages() -> IO[bytes]:
+    """Returns, in such a process, its standard output; what is printed goes to standard error from now on."""
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return stream

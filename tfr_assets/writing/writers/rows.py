@@ -1,4 +1,4 @@
-"""Whatever a program has → the rows of shards, as Arrow batches.
+"""Data → the rows of shards, as Arrow batches.
 
 Data whose length is known is cut into consecutive shards that differ by one row at most, as `layout.assign_rows` cuts
 a dataset. Data that only its end tells the length of is dealt out while it comes: the first 16 MB are looked at, to
@@ -10,29 +10,22 @@ so that shards differ by one block at most, and equal data gives equal shards.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from tfr_assets.errors import SourceError, TfrError
 from tfr_assets.layout import assign_rows
-from tfr_assets.sources.callables import _tables
 from tfr_assets.sources.dict_rows import ShapesVaryError
-from tfr_assets.sources.python_values import Form, as_arrow, as_numpy
-from tfr_assets.sources.schema import check_same, conform, empty_batch, plain_schema
-from tfr_assets.writing.writers.payloads import PAYLOADS
+from tfr_assets.sources.python_values import Form
+from tfr_assets.writing.writers.data import as_batches, is_table
 from tfr_assets.writing.writers.pieces import End, Piece
 
-_NAME = "data"  # what messages call it
 _LOOK_AHEAD = 16 << 20
 _PIECE_BYTES, _PIECE_ROWS = 4 << 20, 16_384  # an encoder takes 0.2 ms to look at a batch of 20 columns, however small
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 20, 4_096
-_PAYLOADS_AT_ONCE = 4_096
-_BYTES = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True)
@@ -123,8 +116,6 @@ def rows_of(data: Any, shards: int) -> Rows:
     Raises:
         SourceError: It is no data, there is nothing that tells its columns, or its beginning is inconsistent.
     """
-    if isinstance(data, Mapping):
-        data = _from_columns(data)
     forms: dict[str, Form] = {}
     while True:
         try:
@@ -136,11 +127,11 @@ def rows_of(data: Any, shards: int) -> Rows:
 
 
 def _rows_of(data: Any, shards: int, forms: Mapping[str, Form]) -> Rows:
-    serialized, batches = _batches(data, forms)
+    serialized, batches = as_batches(data, forms)
     head = deque([next(batches)])  # without rows, it tells the columns
     schema = head[0].schema
     size = 0
-    known = _is_table(data) or isinstance(data, list | tuple)
+    known = is_table(data) or isinstance(data, list | tuple | Mapping)
     for batch in batches:
         head.append(batch)
         size += batch.nbytes
@@ -167,91 +158,3 @@ def _rows_of_size(wanted: int, rows: int, size: int) -> int:
 def _popped(head: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     while head:  # what has been drawn need not be kept
         yield head.popleft()
-
-
-def _is_table(data: object) -> bool:
-    return isinstance(data, pa.Table | pa.RecordBatch) or type(data).__module__.split(".")[0] == "pandas"
-
-
-def _batches(data: Any, forms: Mapping[str, Form]) -> tuple[bool, Iterator[pa.RecordBatch]]:
-    """Returns whether data consists of records that are serialized already, and its batches, the first without rows."""
-    if _is_table(data) or hasattr(data, "__arrow_c_stream__") or not isinstance(data, Iterable):
-        return False, _of_one_schema(data, forms)
-    items = _drawn(data)
-    head = list(islice(items, 1))
-    items = chain(head, items)
-    serialized = bool(head) and (isinstance(head[0], _BYTES) or hasattr(head[0], "SerializeToString"))
-    return serialized, _of_payloads(items) if serialized else _of_one_schema(items, forms)
-
-
-def _drawn(items: Iterable[Any]) -> Iterator[Any]:
-    """Yields the items; what the program raises meanwhile becomes a SourceError with the original as its cause."""
-    try:
-        yield from items
-    except (TfrError, MemoryError):
-        raise
-    except Exception as error:
-        raise SourceError(f"{_NAME}: raised {type(error).__name__}: {error}") from error
-
-
-def _of_one_schema(data: Any, forms: Mapping[str, Form]) -> Iterator[pa.RecordBatch]:
-    first: pa.Schema | None = None
-    for index, table in enumerate(_tables(_NAME, data, forms)):
-        where = f"{_NAME}: batch {index}"
-        schema = plain_schema(table.schema, where)
-        if first is None:
-            first = schema
-            yield empty_batch(schema, where)
-        # a part of a column without any value has no type of its own
-        typed = [first.field(f.name) if pa.types.is_null(f.type) and f.name in first.names else f for f in schema]
-        check_same(pa.schema(typed), where, first, f"{_NAME}: batch 0")
-        for batch in table.to_batches():
-            yield conform(batch, first)
-    if first is None:
-        raise SourceError(f"{_NAME}: holds no rows, and nothing that tells its columns; give at least an empty table")
-
-
-def _of_payloads(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    yield empty_batch(PAYLOADS, _NAME)
-    waiting: list[bytes] = []
-    size = 0
-    for index, item in enumerate(items):
-        waiting.append(_payload(item, index))
-        size += len(waiting[-1])
-        if len(waiting) == _PAYLOADS_AT_ONCE or size >= _PIECE_BYTES:
-            yield pa.record_batch([waiting], PAYLOADS)
-            waiting, size = [], 0
-    yield pa.record_batch([waiting], PAYLOADS)
-
-
-def _payload(item: Any, index: int) -> bytes:
-    if isinstance(item, _BYTES):
-        return bytes(item)
-    if hasattr(item, "SerializeToString"):
-        return item.SerializeToString(deterministic=True)
-    raise SourceError(
-        f"{_NAME}: item {index} is a value of type {type(item).__name__}, but those before it are records: bytes, or "
-        "messages such as tf.train.Example. All must be such"
-    )
-
-
-def _from_columns(columns: Mapping[str, Any]) -> pa.Table:
-    arrays = {}
-    for name, values in columns.items():
-        try:
-            arrays[name] = _column(values)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise SourceError(f"{_NAME}: column {name!r} cannot become Arrow: {error}") from error
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise SourceError(f"{_NAME}: columns are of different lengths: {lengths}")
-    return pa.table(arrays)
-
-
-def _column(values: Any) -> pa.Array | pa.ChunkedArray:
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    if type(values).__module__.split(".")[0] == "pandas":
-        return pa.Array.from_pandas(values)
-    values = as_numpy(values)
-    return pa.array(values) if isinstance(values, np.ndarray) and values.ndim == 1 else as_arrow(list(values))
