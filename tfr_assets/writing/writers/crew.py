@@ -6,6 +6,7 @@ Nothing here waits for ever: whoever waits is woken when another thread fails, o
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -68,7 +69,9 @@ class Crew:
                 self._join()
         finally:
             self.stop()
-            self._join()
+            while any(thread.is_alive() for thread in self._threads):
+                with suppress(KeyboardInterrupt):  # they are ending already, and remove what is unfinished
+                    self._join()
         if self._error is not None and (error is None or kind is StoppedError):
             raise self._error
 
