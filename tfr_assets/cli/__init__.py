@@ -37,6 +37,7 @@ def cli() -> None:
     tfr run flights                       raw, shards, checks, merged, readers
     tfr verify data/flights/shards        every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
+    tfr bench writers flights             which way of writing is the fastest?
 
     Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
@@ -240,6 +241,31 @@ def inspect(path: Path, first: int, as_json: bool) -> None:
     else:
         show(found)
     sys.exit(1 if any(inspection.fault_count for inspection in found) else 0)
+
+
+@cli.group()
+def bench() -> None:
+    """Measure how fast a dataset is written."""
+
+
+@bench.command("writers")
+@click.argument("name")
+@as_json
+def writers(name: str, as_json: bool) -> None:
+    """Measure the writers with a dataset's first rows, and say which to use when.
+
+    The rows are those of its last inventory: `tfr plan NAME` takes one. What is measured is kept beside the dataset,
+    where the UI's asset `writer_report` finds it.
+    """
+    from tfr_assets.cli.bench import bench_writers, show_writers
+    from tfr_assets.components.load import load_datasets
+    from tfr_assets.writing.writers.comparison import as_document
+
+    comparison = bench_writers(_dataset(name, load_datasets()))
+    if as_json:
+        _print_json(as_document(comparison))
+    else:
+        show_writers(comparison)
 
 
 def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":

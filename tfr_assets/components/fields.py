@@ -16,6 +16,7 @@ from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import parse_source, parse_splits
 from tfr_assets.writing.dataset import MAX_SHARDS
+from tfr_assets.writing.writers.trials import MEASURED, WriterTrials
 
 
 class SourceField(dg.Model):
@@ -128,6 +129,23 @@ class FeaturesField(dg.Model):
     )
 
 
+class WritersField(dg.Model):
+    """How the writers are measured."""
+
+    rows: int | None = Field(
+        None, description="Most rows that are written, the first ones. Default: about a minute's.", examples=[50_000]
+    )
+    workers: list[int] = Field(
+        [],
+        description="Numbers of workers to measure with. Default: 1, 2, 4 and so on, up to one a processor.",
+        examples=[[1, 2, 4, 8]],
+    )
+    repeats: int = Field(3, description="Number of timed writes.", examples=[5])
+    only: list[str] = Field(
+        list(MEASURED), description="Names of the writers.", examples=[["sharded_threads", "single_writer_queue"]]
+    )
+
+
 def parse_shards(value: Any) -> int | dict[str, int] | None:
     """Returns the number of shards, of every split or by split; None for `auto`."""
     if value == "auto":
@@ -170,6 +188,21 @@ def parse_features(value: Any) -> FeatureOptions:
         sequence=tuple(_texts("features.sequence", fields.get("sequence", []), "such as [frames]")),
         names={column: tuple(of_column) for column, of_column in names.items()},
         fill=_by_column("fill", fields, lambda fill: isinstance(fill, int | float | str), "a number or text"),
+    )
+
+
+def parse_writers(value: Any) -> WriterTrials:
+    """Returns how the writers are measured."""
+    fields = _mapping("writers", value, "a mapping with rows, workers, repeats or only")
+    _refuse_unknown("writers", fields, WritersField.model_fields)
+    workers = fields.get("workers", [])
+    if not isinstance(workers, list | tuple):
+        raise ConfigError(f"writers.workers: expected a list of whole numbers, such as [1, 2, 4]; found {workers!r}")
+    return WriterTrials(
+        rows=fields.get("rows"),
+        workers=tuple(workers),
+        repeats=fields.get("repeats", 3),
+        only=tuple(_texts("writers.only", fields.get("only", list(MEASURED)), "such as [sharded_threads, locked]")),
     )
 
 
@@ -244,6 +277,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "compression": parse_compression,
     "features": parse_features,
     "shuffle": parse_shuffle,
+    "writers": parse_writers,
     "deps": parse_deps,
     "schedule": parse_schedule,
     "description": parse_description,

@@ -1,9 +1,11 @@
 """How fast a writer is: the same data written again and again, beside a plain write of the same bytes.
 
 Every writer has a process of its own, which has imported what it needs and written everything once before time is
-taken. Writers and plain writes take turns, so that a slow moment of the machine hits all of them.
+taken: that time from a stream, for the memory that the writer itself needs. Writers and plain writes take turns, so
+that a slow moment of the machine hits all of them.
 """
 
+import fcntl
 import os
 import pickle
 import resource
@@ -13,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +32,7 @@ from tfr_assets.writing.writers.registry import Writer
 from tfr_assets.writing.writers.rows import rows_of
 
 _CHUNK = 512 * 1024
+_SCRATCH = ".writers-"  # how names of temporary folders begin
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,12 @@ class WriterMeasurement:
         repeats: Number of timed writes.
         records: Number of records.
         bytes: Size of the files.
-        seconds: Wall time, from data to files that are flushed to the disk and have their names.
-        spread: Slowest less fastest.
-        records_per_second: Of the median.
-        mb_per_second: Millions of bytes of the files, of the median.
+        seconds: Wall time, from a table in mapped memory to files that are flushed to the disk and have their names.
+        fastest: The least of these times.
+        slowest: The most.
         cpu_seconds: CPU time, of all threads and processes.
-        peak_memory_bytes: Largest resident memory of the process, data included; with worker processes, at most that
-            of all together.
+        peak_memory_bytes: Largest resident memory of the process, libraries included, while it writes a stream; with
+            worker processes, at most that of all together.
         plain_write_seconds: Wall time of one thread for writing the same bytes to one file, fsync and rename included.
     """
 
@@ -60,12 +62,26 @@ class WriterMeasurement:
     records: int
     bytes: int
     seconds: float
-    spread: float
-    records_per_second: float
-    mb_per_second: float
+    fastest: float
+    slowest: float
     cpu_seconds: float
     peak_memory_bytes: int
     plain_write_seconds: float
+
+    @property
+    def records_per_second(self) -> float:
+        """Of the median."""
+        return self.records / self.seconds
+
+    @property
+    def mb_per_second(self) -> float:
+        """Millions of bytes of the files, of the median."""
+        return self.bytes / self.seconds / 1e6
+
+    @property
+    def share_of_plain(self) -> float:
+        """How fast it is against the plain write: 1 is as fast."""
+        return self.plain_write_seconds / self.seconds
 
 
 @dataclass(frozen=True)
@@ -78,8 +94,6 @@ class Contestant:
         shards: Number of files; None: one.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
-        streamed: Whether the rows come as a stream from the disk rather than as a table from mapped memory: then the
-            peak of memory is what the writer itself needs.
     """
 
     writer: str | Writer
@@ -87,7 +101,6 @@ class Contestant:
     shards: int | None = None
     compression: str = "none"
     features: FeatureOptions | None = None
-    streamed: bool = False
 
 
 class _Pass(NamedTuple):
@@ -97,18 +110,6 @@ class _Pass(NamedTuple):
     cpu_seconds: float
     peak_memory_bytes: int
     writer: str
-
-
-def measure_writer(
-    writer: str | Writer,
-    data: Any,
-    workers: int = 1,
-    repeats: int = 3,
-    shards: int | None = None,
-    folder: Path | None = None,
-) -> WriterMeasurement:
-    """Measures one writer; see `measure_writers`."""
-    return measure_writers([Contestant(writer, workers, shards)], data, repeats, folder)[0]
 
 
 def measure_writers(
@@ -124,12 +125,11 @@ def measure_writers(
 
     Raises:
         ConfigError: There is no such writer, `repeats` is not positive, or the data consists of serialized records.
-        TfrError: As `write`.
+        TfrError: As `write`; WriteError also where there is no room for the copies that measuring needs.
     """
     if repeats < 1:
         raise ConfigError(f"repeats={repeats} must be at least 1")
-    with tempfile.TemporaryDirectory(dir=folder, prefix="writers-") as name, ExitStack() as stack:
-        work = Path(name)
+    with _scratch(folder) as work, ExitStack() as stack:
         _save(data, work / "data.arrow")
         processes = [stack.enter_context(fresh_process(__name__)) for _ in contestants]
         for process, contestant in zip(processes, contestants, strict=True):
@@ -141,15 +141,41 @@ def measure_writers(
                 passes[index].append(_next_pass(process))
                 plain[index].append(_plain_write(work))
     return [
-        _measurement(contestant, timed[1:], plainly[1:])
-        for contestant, timed, plainly in zip(contestants, passes, plain, strict=True)
+        _measurement(contestant, first.peak_memory_bytes, timed, plainly)
+        for contestant, (first, *timed), (_, *plainly) in zip(contestants, passes, plain, strict=True)
     ]
 
 
-def _measurement(contestant: Contestant, passes: list[_Pass], plain: list[float]) -> WriterMeasurement:
+@contextmanager
+def _scratch(folder: Path | None) -> Iterator[Path]:
+    """Makes a temporary folder and removes it whatever happens; with it goes what killed processes left."""
+    where = folder or Path(tempfile.gettempdir())
+    try:
+        for stray in where.glob(f"{_SCRATCH}*"):
+            with suppress(FileNotFoundError, BlockingIOError), _locked(stray):
+                shutil.rmtree(stray, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=where, prefix=_SCRATCH) as name, _locked(Path(name)):
+            yield Path(name)
+    except OSError as error:
+        raise WriteError(f"cannot measure writers in {where}: {error.strerror or error}. Free space there") from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds a folder for this process; raises BlockingIOError where another one does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _measurement(
+    contestant: Contestant, peak_memory_bytes: int, passes: list[_Pass], plain: list[float]
+) -> WriterMeasurement:
     last = passes[-1]
     times = [each.seconds for each in passes]
-    seconds = statistics.median(times)
     return WriterMeasurement(
         writer=last.writer,
         workers=contestant.workers,
@@ -157,12 +183,11 @@ def _measurement(contestant: Contestant, passes: list[_Pass], plain: list[float]
         repeats=len(passes),
         records=last.records,
         bytes=last.bytes,
-        seconds=seconds,
-        spread=max(times) - min(times),
-        records_per_second=last.records / seconds,
-        mb_per_second=last.bytes / seconds / 1e6,
+        seconds=statistics.median(times),
+        fastest=min(times),
+        slowest=max(times),
         cpu_seconds=statistics.median(each.cpu_seconds for each in passes),
-        peak_memory_bytes=last.peak_memory_bytes,
+        peak_memory_bytes=peak_memory_bytes,
         plain_write_seconds=statistics.median(plain),
     )
 
@@ -214,11 +239,11 @@ def _files(work: Path) -> list[Path]:
     return sorted(path for path in (work / "out").iterdir() if ".tfrecord" in path.name)
 
 
-def _one_pass(contestant: Contestant, work: Path) -> _Pass:
+def _one_pass(contestant: Contestant, work: Path, streamed: bool) -> _Pass:
     path = work / "out" / "out.tfrecord" if contestant.shards is None else work / "out"
     cpu, started = _cpu_seconds(), time.perf_counter()
     written = write(
-        _rows(work / "data.arrow", contestant.streamed),
+        _rows(work / "data.arrow", streamed),
         path,
         shards=contestant.shards,
         writer=contestant.writer,
@@ -258,10 +283,12 @@ def main() -> None:
     """Writes once for every byte on standard input, and tells what that took."""
     stream = messages()
     contestant, work = pickle.load(sys.stdin.buffer)
+    streamed = True
     while sys.stdin.buffer.read(1):
         try:
-            result: _Pass | TfrError = _one_pass(contestant, work)
+            result: _Pass | TfrError = _one_pass(contestant, work, streamed)
         except TfrError as error:
             result = type(error)(str(error))
+        streamed = False
         pickle.dump(result, stream)
         stream.flush()
