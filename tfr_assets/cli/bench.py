@@ -1,5 +1,6 @@
 """`tfr bench`: measures, and shows what was measured."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,13 @@ def bench_writers(dataset: "Dataset") -> "Comparison":
     Raises:
         TfrError: As `tfr_assets.writing.writers.comparison.try_writer`.
     """
+    from tfr_assets.components.load import PROJECT
     from tfr_assets.components.writers import measure
     from tfr_assets.writing.writers.comparison import compare
 
     names = dataset.trials.only
-    with stderr_to(Path(".dagster") / "tfr-bench.log"), steps_bar(dataset.name) as bar:
+    home = Path(os.environ.get("DAGSTER_HOME", PROJECT))
+    with stderr_to(home / ".dagster" / "tfr-bench.log"), steps_bar(dataset.name) as bar:
         for done, name in enumerate(names):
             bar(name, done, len(names))
             measure(dataset, name)
