@@ -13,6 +13,7 @@ from rich.table import Table
 from tests.bench.measuring import Line
 from tests.bench.records import measure_records
 from tests.bench.steps import measure_steps
+from tests.bench.writers import measure_writing
 from tfr_assets.cli.terminal import stderr_to
 
 
@@ -21,7 +22,7 @@ def main() -> None:
     lines: list[Line] = []
     console = Console(file=os.fdopen(os.dup(2), "w"))
     with stderr_to(Path(".dagster") / "bench.log"):  # Dagster and TensorFlow are talkative
-        for part in (measure_records, measure_steps):
+        for part in (measure_records, measure_writing, measure_steps):
             with (
                 console.status(part.__name__.replace("_", " ")),
                 tempfile.TemporaryDirectory() as folder,

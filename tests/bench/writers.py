@@ -13,6 +13,7 @@ _IMAGES = 2_500
 _SEED_ROWS = 10_000
 _TIMES = 8  # as many times the flights are 1.1 GB of TFRecord
 _MEMORY_LIMIT = 300e6
+_SHARE, _GAIN = 0.9, 1.7  # of the speed of a plain write, or with two workers against one where the disk is no limit
 
 # two files, one for each of two workers; of the sizes that training code wants, they would be more
 _CONTESTANTS = {
@@ -51,13 +52,16 @@ def _compare(what: str, data: pa.Table, folder: Path) -> Iterator[Line]:
     measured = measure_writers(list(_CONTESTANTS.values()), data, repeats=5, folder=folder)
     found = dict(zip(_CONTESTANTS, measured, strict=True))
     threads, one, queue = found["threads"], found["one thread"], found["queue"]
-    plain, faster = threads.plain_write_seconds / threads.seconds, one.seconds / threads.seconds
+    best = max((threads, queue, found["locked"]), key=lambda each: each.share_of_plain)
+    faster = one.seconds / threads.seconds
+    limit = "the disk is the limit" if best.share_of_plain >= _SHARE else "the disk is not the limit"
     yield Line(
-        f"{what}: sharded_threads, 2 workers, against a plain write of the same bytes, or against 1 worker",
-        f"{plain:.0%}, {faster:.1f}×",
+        f"{what}: the best writer, 2 workers, against a plain write of the same bytes; 2 threads against 1",
+        f"{best.share_of_plain:.0%}; {faster:.1f}×",
         "≥ 90 %, or ≥ 1.7×",
-        plain >= 0.9 or faster >= 1.7,
-        f"{_spread(threads)}; plain {threads.plain_write_seconds * 1e3:.0f} ms; {_spread(one)}",
+        best.share_of_plain >= _SHARE or faster >= _GAIN,
+        f"{limit}; {best.writer} {_spread(best)}, plain {best.plain_write_seconds * 1e3:.0f} ms; "
+        f"2 threads {_spread(threads)}, 1 thread {_spread(one)}",
     )
     share = threads.seconds / queue.seconds
     yield Line(
@@ -75,8 +79,8 @@ def _compare(what: str, data: pa.Table, folder: Path) -> Iterator[Line]:
 
 def _spread(found: WriterMeasurement) -> str:
     return (
-        f"{found.seconds * 1e3:.0f} ms (± {found.spread * 500:.0f}), {found.records_per_second:,.0f} records/s, "
-        f"{found.mb_per_second:,.0f} MB/s"
+        f"{found.seconds * 1e3:.0f} ms ({found.fastest * 1e3:.0f} – {found.slowest * 1e3:.0f}), "
+        f"{found.records_per_second:,.0f} records/s, {found.mb_per_second:,.0f} MB/s"
     )
 
 
@@ -95,8 +99,7 @@ def _seed(rows: pa.Table, folder: Path) -> Line:
 def _memory(flights: pa.Table, folder: Path) -> Line:
     batches = (batch for _ in range(_TIMES) for batch in flights.to_batches(max_chunksize=16_384))
     names = ("threads", "queue", "locked")
-    contestants = [Contestant(_CONTESTANTS[name].writer, 2, _CONTESTANTS[name].shards, streamed=True) for name in names]
-    found = measure_writers(contestants, batches, repeats=1, folder=folder)
+    found = measure_writers([_CONTESTANTS[name] for name in names], batches, repeats=1, folder=folder)
     largest = max(each.peak_memory_bytes for each in found)
     return Line(
         f"peak memory of writing a stream of {found[0].bytes / 1e9:.1f} GB",

@@ -1,7 +1,7 @@
 """Data → the rows of shards, as Arrow batches.
 
 Data whose length is known is cut into consecutive shards that differ by one row at most, as `layout.assign_rows` cuts
-a dataset. Data that only its end tells the length of is dealt out while it comes: the first 16 MB are looked at, to
+a dataset. Data that only its end tells the length of is dealt out while it comes: the first 4 MB are looked at, to
 see how many rows `block` are 1 MB (4,096 at the most, and so few that all shards get some of these rows), and
 
     row r goes to shard (r // block) % shards
@@ -23,7 +23,7 @@ from tfr_assets.sources.python_values import Form
 from tfr_assets.writing.writers.data import as_batches, is_table
 from tfr_assets.writing.writers.pieces import End, Piece
 
-_LOOK_AHEAD = 16 << 20
+_LOOK_AHEAD = 4 << 20
 _PIECE_BYTES, _PIECE_ROWS = 4 << 20, 16_384  # an encoder takes 0.2 ms to look at a batch of 20 columns, however small
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 20, 4_096
 

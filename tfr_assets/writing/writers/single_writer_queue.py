@@ -51,10 +51,10 @@ def single_writer_queue(plan: WritePlan, rows: Rows, report: Report, ordered: bo
             time, and equal data need not give equal files.
     """
     with Crew() as crew:
-        pieces: Channel[tuple[int, Piece | End]] = Channel(crew, 2)
+        pieces: Channel[tuple[int, Piece | End]] = Channel(crew, 1)
         kind = OrderedChannel if ordered else Channel
         copies = _Copies()
-        encoded: Channel[tuple[int, Encoded]] = kind(crew, plan.workers + 2, producers=plan.workers)
+        encoded: Channel[tuple[int, Encoded]] = kind(crew, plan.workers, producers=plan.workers)
         for _ in range(plan.workers):
             crew.start(_encode, plan, pieces, copies, encoded)
         crew.start(_write, plan, encoded, copies, report)
