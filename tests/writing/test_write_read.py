@@ -13,7 +13,8 @@ import pytest
 import tfr_assets
 from tests.writing.conftest import table
 from tests.writing.written_files import payloads
-from tfr_assets.errors import StaleError, WriteError
+from tfr_assets.errors import SchemaError, StaleError, WriteError
+from tfr_assets.records.features import FeatureOptions
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers.registry import WRITERS
@@ -108,6 +109,21 @@ def test_the_seeds_way_gives_the_same_records_unvouched_for(tf: Any, compression
         records = [list(tf.data.TFRecordDataset(str(path), kind).as_numpy_iterator()) for path in (one, other)]
         parsed = [[tf.train.Example.FromString(record) for record in each] for each in records]
         assert parsed[0] == parsed[1] and len(parsed[0]) == 30
+
+
+def test_the_seeds_way_knows_lists_and_dropped_columns_and_names_what_it_does_not_know(tf: Any, tmp_path: Path) -> None:
+    from tfr_assets.reading.seed_writer import seed
+
+    options = FeatureOptions(drop=("a/b",))
+    data = table(50)
+    theirs = write(data, tmp_path / "a.tfrecord", writer=seed, features=options)
+    ours = write(data, tmp_path / "b.tfrecord", features=options)
+    parsed = [[tf.train.Example.FromString(each) for each in payloads(written)[0]] for written in (theirs, ours)]
+    for one, other in zip(*parsed, strict=True):
+        del one.features.feature["l"], other.features.feature["l"]  # an empty list: of no kind, or of the column's
+        assert one == other
+    with pytest.raises(SchemaError, match="column 'a/b': the code of most tutorials"):
+        write(table(50), tmp_path / "c.tfrecord", writer=seed)
 
 
 def test_tensorflow_is_not_needed_for_writing(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def _among(what: str, by_name: dict[str, WriterMeasurement], names: Sequence[str
         for each in there
         if each is not chosen
     ]
-    warning = ", and mixes the order of records" if chosen.writer == "locked" else ""
+    warning = ", which mixes the order of records" if chosen.writer == "locked" else ""
     yield f"For {what}: `{chosen.writer}`{warning}. {'; '.join(others)}."
 
 
