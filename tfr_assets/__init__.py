@@ -1,7 +1,7 @@
 """TFRecord datasets as Dagster assets: raw data in, verified shards out, and the fastest way to read them.
 
-Everything is imported when it is first used: training code that reads needs no Dagster, and Dagster's code server
-needs no TensorFlow.
+Everything is imported when it is first used: training code that reads needs no Dagster, a program that writes needs
+neither Dagster nor TensorFlow, and Dagster's code server needs no TensorFlow.
 """
 
 from importlib import import_module
@@ -11,8 +11,9 @@ _LAZY = {
     "TFRecordDataset": "tfr_assets.components.dataset",
     "batches": "tfr_assets.reading.columnar",
     "read": "tfr_assets.reading.read",
+    "write": "tfr_assets.writing.write",
 }
-__all__ = ["TFRecordDataset", "batches", "read"]
+__all__ = ["TFRecordDataset", "batches", "read", "write"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,5 +23,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # without `read` and `batches`: `dg` looks at all that is listed here, and would import all to list them
+    # without functions: `dg` looks at all that is listed here, and would import TensorFlow to list components
     return sorted({*globals(), "TFRecordDataset"})

@@ -13,7 +13,8 @@
         │   ├── index/….idx                     "offset size" a record, as NVIDIA DALI reads it
         │   └── manifest/….json                 what each file must hold
         ├── merged/                             the same, with one file: flights-train.tfrecord
-        └── readers/…                           measurements, pictures, and which reader to use
+        ├── readers/…                           measurements, pictures, and which reader to use
+        └── writers/…                           measurements, pictures
 
 Index and manifest lie in folders of their own because training code globs for shards.
 """
@@ -152,6 +153,11 @@ class Layout:
     def readers(self) -> Path:
         """Folder of what was measured of the readers."""
         return self.folder / "readers"
+
+    @cached_property
+    def writers(self) -> Path:
+        """Folder of what was measured of the writers."""
+        return self.folder / "writers"
 
     def shard_path(self, shard: str | Shard) -> Path:
         """Returns the file of a shard, given it or its partition key, named as TFDS names them."""

@@ -16,6 +16,7 @@ from tests.bench.media import measure_media
 from tests.bench.readers import measure_reading
 from tests.bench.records import measure_records
 from tests.bench.steps import measure_steps
+from tests.bench.writers import measure_writing
 from tfr_assets.cli.terminal import stderr_to
 
 
@@ -24,7 +25,14 @@ def main() -> None:
     lines: list[Line] = []
     console = Console(file=os.fdopen(os.dup(2), "w"))
     with stderr_to(Path(".dagster") / "bench.log"):  # Dagster and TensorFlow are talkative
-        for part in (measure_records, measure_media, measure_reading, measure_columnar, measure_steps):
+        for part in (
+            measure_records,
+            measure_media,
+            measure_writing,
+            measure_columnar,
+            measure_reading,
+            measure_steps,
+        ):
             with (
                 console.status(part.__name__.replace("_", " ")),
                 tempfile.TemporaryDirectory() as folder,

@@ -97,3 +97,35 @@ def test_an_interrupted_run_says_so_and_the_next_one_finishes_it(tmp_path: Path)
     done = tfr(data, "run", "flights", "--no-readers")
     assert done.returncode == 0, done.stderr
     assert "there already)" in done.stdout
+
+
+def test_bench_writers_measures_says_which_to_use_and_keeps_what_it_measured(tmp_path: Path) -> None:
+    package = Path(tfr_assets.__file__).parent
+    shutil.copytree(package, tmp_path / "tfr_assets", ignore=shutil.ignore_patterns("__pycache__", "defs"))
+    shutil.copy(package.parent / "pyproject.toml", tmp_path)
+    folder = tmp_path / "tfr_assets" / "defs" / "few"
+    folder.mkdir(parents=True)
+    (tmp_path / "few.csv").write_text("n,word\n" + "".join(f"{n},w{n}\n" for n in range(100)))
+    (folder / "defs.yaml").write_text(
+        "type: tfr_assets.TFRecordDataset\n"
+        "attributes: {source: few.csv, writers: {workers: [1], repeats: 1, only: [serial, locked]}}\n"
+    )
+    environment = {
+        **os.environ, "TFR_DATA": str(tmp_path / "data"), "DAGSTER_HOME": str(tmp_path), "PYTHONPATH": str(tmp_path),
+    }  # fmt: skip
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "tfr_assets.cli", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    early = run("bench", "writers", "few")
+    assert early.returncode == 1 and "Materialize raw first" in early.stderr
+    assert run("plan", "few").returncode == 0
+    done = run("bench", "writers", "few")
+    assert done.returncode == 0, done.stderr
+    assert "Measured with all 100 rows." in done.stdout and "Fastest: " in done.stdout
+    document = json.loads(run("bench", "writers", "few", "--json").stdout)
+    assert [each["writer"] for each in document["measured"]] == ["serial", "locked"]
+    assert document["missing"] == []
+    assert {path.name for path in (tmp_path / "data" / "few" / "writers").iterdir()} == {"serial.json", "locked.json"}

@@ -59,7 +59,7 @@ def test_metadata_tells_of_rows_bytes_speed_schema_preview_and_place(
 def test_the_catalog_shows_group_owners_tags_kinds_and_versions(project: Project, refreshed: tuple[str, Ran]) -> None:
     name, _ = refreshed
     graph = project.repository().asset_graph
-    for part in ("raw", "shards", "merged", "readers", "reader_report", "on_disk"):
+    for part in ("raw", "shards", "merged", "readers", "reader_report", "writers", "writer_report", "on_disk"):
         node = graph.get(dg.AssetKey([name, part]))
         assert node.group_name == name
         assert node.owners == ["team:data"]

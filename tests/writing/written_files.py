@@ -5,9 +5,8 @@ import threading
 import time
 from pathlib import Path
 
-from tfr_assets.writing.write import Written
-
 from tests.records.reference import payloads_of
+from tfr_assets.writing.write import Written
 
 
 def payloads(written: Written) -> list[list[bytes]]:

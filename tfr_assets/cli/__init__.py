@@ -40,6 +40,7 @@ def cli() -> None:
     tfr inspect some.tfrecord             what is in there?
     tfr export flights f.array_record     the same records for Grain
     tfr bench readers flights             which reader is fastest here?
+    tfr bench writers flights             which way of writing is the fastest?
 
     Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
@@ -289,7 +290,7 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     """
     from dataclasses import replace
 
-    from tfr_assets.cli.bench import bench_readers
+    from tfr_assets.cli.bench_readers import bench_readers
     from tfr_assets.components.load import load_components
     from tfr_assets.reading.bench.slow_server import Storage
 
@@ -305,6 +306,26 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     if as_json:
         _print_json(document)
     sys.exit(1 if document["failures"] else 0)
+
+
+@bench.command("writers")
+@click.argument("name")
+@as_json
+def writers(name: str, as_json: bool) -> None:
+    """Measure the writers with a dataset's first rows, and say which to use when.
+
+    The rows are those of its last inventory: `tfr plan NAME` takes one. What is measured is kept beside the dataset,
+    where the UI's asset `writer_report` finds it.
+    """
+    from tfr_assets.cli.bench_writers import bench_writers, show_writers
+    from tfr_assets.components.load import load_datasets
+    from tfr_assets.writing.writers.comparison import as_document
+
+    comparison = bench_writers(_dataset(name, load_datasets()))
+    if as_json:
+        _print_json(as_document(comparison))
+    else:
+        show_writers(comparison)
 
 
 def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":

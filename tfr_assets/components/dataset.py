@@ -9,7 +9,14 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field
 
 from tfr_assets.components.checks import build_merged_checks, build_shard_checks
-from tfr_assets.components.fields import PARSERS, FeaturesField, ReadersField, SourceField, SplitsField
+from tfr_assets.components.fields import (
+    PARSERS,
+    FeaturesField,
+    ReadersField,
+    SourceField,
+    SplitsField,
+    WritersField,
+)
 from tfr_assets.components.jobs import build_jobs, build_schedule
 from tfr_assets.components.look import Look
 from tfr_assets.components.merged import build_merged
@@ -20,6 +27,7 @@ from tfr_assets.components.reader_report import build_reader_report
 from tfr_assets.components.readers import build_readers
 from tfr_assets.components.scaffold import DatasetScaffolder
 from tfr_assets.components.shards import build_shards
+from tfr_assets.components.writers import build_writer_report, build_writers
 from tfr_assets.components.yaml_errors import render, with_parsers
 from tfr_assets.layout import Layout
 from tfr_assets.reading.bench.options import BenchOptions
@@ -27,6 +35,7 @@ from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import Source, Splits, seen_from
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import load_planned
+from tfr_assets.writing.writers.trials import WriterTrials
 
 
 def _field(name: str, yaml_type: Any, description: str, *examples: Any) -> dg.Resolver:
@@ -44,8 +53,9 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
     """Tables in, verified TFRecord shards out, as one group of assets named after the folder of the YAML.
 
     Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file),
-    `readers` (how fast they are read) and `reader_report` (which reader is best). Checks read every file back. Jobs:
-    `NAME_refresh`, `NAME_verify` and `NAME_readers`.
+    `readers` and `reader_report` (how fast they are read, and which reader is best), `writers` and `writer_report` (how
+    fast they can be written). Checks read every file back. Jobs: `NAME_refresh`, `NAME_verify`, `NAME_readers` and
+    `NAME_writers`.
 
     Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
     """
@@ -129,6 +139,16 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             {"batch_size": 4096, "only": ["vectorized", "columnar"]},
         ),
     ] = BenchOptions()
+    writers: Annotated[
+        WriterTrials,
+        _field(
+            "writers",
+            WritersField,
+            "How the writers are measured: rows, workers, repeats, only. Default: all of them, with the first rows, "
+            "about a minute each.",
+            {"rows": 50_000, "workers": [1, 2, 4], "only": ["sharded_threads", "single_writer_queue"]},
+        ),
+    ] = WriterTrials()
     deps: Annotated[
         list[dg.AssetKey],
         _field(
@@ -192,6 +212,8 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
                 build_merged(look),
                 build_readers(look, self.readers),
                 build_reader_report(look, self.readers),
+                build_writers(look),
+                build_writer_report(look),
                 build_on_disk(look, partitions),
             ],
             asset_checks=[
@@ -215,6 +237,7 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         """
         Layout.of(name)  # says what is wrong with a name before Dagster says that of an op it was never told of
         source = replace(seen_from(project, self.source), shuffle_seed=self.shuffle, splits=self.splits)
-        dataset = Dataset(name, source, 1, self.compression, self.features, auto=self.shards is None)
+        auto = self.shards is None
+        dataset = Dataset(name, source, 1, self.compression, self.features, trials=self.writers, auto=auto)
         planned = load_planned(dataset.layout, dataset.splits) if dataset.auto else self.shards
         return replace(dataset, shards=planned or dataset.shards)

@@ -17,6 +17,7 @@ from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import parse_source, parse_splits
 from tfr_assets.writing.dataset import MAX_SHARDS
+from tfr_assets.writing.writers.trials import MEASURED, WriterTrials
 
 
 class SourceField(dg.Model):
@@ -144,6 +145,23 @@ class ReadersField(dg.Model):
     decode_ms: float = Field(0, description="Simulated cost of decoding a record, in milliseconds.", examples=[0.1])
 
 
+class WritersField(dg.Model):
+    """How the writers are measured."""
+
+    rows: int | None = Field(
+        None, description="Most rows that are written, the first ones. Default: about a minute's.", examples=[50_000]
+    )
+    workers: list[int] = Field(
+        [],
+        description="Numbers of workers to measure with. Default: 1, 2, 4 and so on, up to one a processor.",
+        examples=[[1, 2, 4, 8]],
+    )
+    repeats: int = Field(3, description="Number of timed writes.", examples=[5])
+    only: list[str] = Field(
+        list(MEASURED), description="Names of the writers.", examples=[["sharded_threads", "single_writer_queue"]]
+    )
+
+
 def parse_shards(value: Any) -> int | dict[str, int] | None:
     """Returns the number of shards, of every split or by split; None for `auto`."""
     if value == "auto":
@@ -196,6 +214,21 @@ def parse_readers(value: Any) -> BenchOptions:
     if "only" in fields:
         fields["only"] = tuple(_texts("readers.only", fields["only"], "such as [vectorized, columnar]"))
     return BenchOptions(**fields)
+
+
+def parse_writers(value: Any) -> WriterTrials:
+    """Returns how the writers are measured."""
+    fields = _mapping("writers", value, "a mapping with rows, workers, repeats or only")
+    _refuse_unknown("writers", fields, WritersField.model_fields)
+    workers = fields.get("workers", [])
+    if not isinstance(workers, list | tuple):
+        raise ConfigError(f"writers.workers: expected a list of whole numbers, such as [1, 2, 4]; found {workers!r}")
+    return WriterTrials(
+        rows=fields.get("rows"),
+        workers=tuple(workers),
+        repeats=fields.get("repeats", 3),
+        only=tuple(_texts("writers.only", fields.get("only", list(MEASURED)), "such as [sharded_threads, locked]")),
+    )
 
 
 def parse_shuffle(value: Any) -> int:
@@ -270,6 +303,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "features": parse_features,
     "shuffle": parse_shuffle,
     "readers": parse_readers,
+    "writers": parse_writers,
     "deps": parse_deps,
     "schedule": parse_schedule,
     "description": parse_description,

@@ -1,6 +1,6 @@
 """Jobs of a dataset, and the schedule.
 
-plan_shards looks at raw data · refresh makes everything · verify reads everything back · readers measures
+plan_shards looks at raw data · refresh makes everything · verify reads everything back · readers, writers measure
 """
 
 from typing import Any
@@ -31,6 +31,11 @@ def verify_job(name: str) -> str:
 def readers_job(name: str) -> str:
     """Returns the name of the job that measures the readers."""
     return f"{name}_readers"
+
+
+def writers_job(name: str) -> str:
+    """Returns the name of the job that measures the writers."""
+    return f"{name}_writers"
 
 
 def all_partitions(keys: list[str]) -> dict[str, str]:
@@ -73,6 +78,12 @@ def build_jobs(look: Look, partitions: dg.StaticPartitionsDefinition) -> list[An
             "Reads shards back from the disk and checks them again. Writes none.",
         ),
         job(readers_job(name), keys("readers", "reader_report"), "Measures and compares the readers.", by_shard=False),
+        job(
+            writers_job(name),
+            keys("writers", "writer_report"),
+            "Measures how fast each writer is, and tells which to use when.",
+            by_shard=False,
+        ),
     ]
 
 

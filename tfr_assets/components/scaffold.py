@@ -30,6 +30,7 @@ attributes:
   # compression: gzip            # default: none, the fastest
   # shuffle: 42                  # a seed: shuffle all rows once, before they are cut into shards
   # readers: {{batch_size: 4096, only: [vectorized, columnar]}}  # how they are measured
+  # writers: {{workers: [1, 2, 4], repeats: 5}}    # how the writers are measured
   # schedule: "0 6 * * *"        # refresh every day at 06:00 UTC
   # features:                    # default: every column becomes a feature
   #   drop: [comment]

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from tfr_assets.layout import index_path, manifest_path
@@ -16,11 +17,78 @@ from tfr_assets.records.index import FRAMING, index_lines
 from tfr_assets.records.manifest import Manifest
 
 
-@dataclass
-class _Totals:
-    records: int = 0
-    stream_bytes: int = 0
-    digest: int = 0
+class FileWriter:
+    """A context that takes frames; leaving it well gives data and index their names, and saves the manifest.
+
+    The old manifest goes before the old file is replaced, and the new one comes last: whenever this is interrupted, no
+    manifest vouches for a file that it does not describe.
+
+    Attributes:
+        records: Number of records so far.
+        manifest: What the file holds, once the context was left well.
+
+    Raises:
+        WriteError: The file system refused; what was there before is untouched. An `OSError` of `append` becomes one
+            when it leaves the context.
+    """
+
+    manifest: Manifest
+
+    def __init__(
+        self,
+        path: Path,
+        compression: str = "none",
+        features: FeatureSpec | None = None,
+        made_from: dict[str, Any] | None = None,
+    ) -> None:
+        """Prepares; see `write_file`."""
+        self.records = 0
+        self._path, self._compression, self._features, self._made_from = path, compression, features, made_from or {}
+        self._compressor = Compressor(compression)
+        self._stream_bytes = self._digest = 0
+        self._files = ExitStack()
+
+    def __enter__(self) -> "FileWriter":
+        with ExitStack() as files:
+            self._index = files.enter_context(atomic_file(index_path(self._path)))
+            self._data = files.enter_context(atomic_file(self._path))
+            self._files = files.pop_all()
+        return self
+
+    def append(self, frames: Frames) -> None:
+        """Writes frames behind those before; they may be overwritten afterwards.
+
+        Raises:
+            OSError: The file system refused; leave the context with it.
+        """
+        self._digest = digest_frames(self._digest, frames.data, frames.sizes)
+        write_all(self._index, index_lines(frames.sizes, self._stream_bytes))
+        self.records += len(frames.sizes)
+        self._stream_bytes += len(frames.data)
+        write_all(self._data, self._compressor.feed(frames.data))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._files.__exit__(kind, error, trace)
+            return
+        with self._files:
+            write_all(self._data, self._compressor.finish())
+            size = os.fstat(self._data).st_size
+            os.fsync(self._data)  # a disk that refuses shall do so while the old manifest is still there
+            manifest_path(self._path).unlink(missing_ok=True)
+        self.manifest = Manifest(
+            file=self._path.name,
+            records=self.records,
+            bytes=size,
+            payload_bytes=self._stream_bytes - FRAMING * self.records,
+            compression=self._compression,
+            digest=to_text(self._digest),
+            features=self._features,
+            made_from=self._made_from,
+        )
+        self.manifest.save(self._path)
 
 
 def write_file(
@@ -31,9 +99,6 @@ def write_file(
     made_from: dict[str, Any] | None = None,
 ) -> Manifest:
     """Writes frames to `path`, then the index and the manifest beside it.
-
-    The old manifest goes before the old file is replaced, and the new one comes last: whenever this is interrupted, no
-    manifest vouches for a file that it does not describe.
 
     Args:
         path: Final name.
@@ -48,28 +113,7 @@ def write_file(
     Raises:
         WriteError: The file system refused; what was there before is untouched.
     """
-    totals = _Totals()
-    compressor = Compressor(compression)
-    with atomic_file(index_path(path)) as index, atomic_file(path) as data:
+    with FileWriter(path, compression, features, made_from) as file:
         for some in frames:
-            totals.digest = digest_frames(totals.digest, some.data, some.sizes)
-            write_all(index, index_lines(some.sizes, totals.stream_bytes))
-            totals.records += len(some.sizes)
-            totals.stream_bytes += len(some.data)
-            write_all(data, compressor.feed(some.data))
-        write_all(data, compressor.finish())
-        size = os.fstat(data).st_size
-        os.fsync(data)  # a disk that refuses shall do so while the old manifest is still there
-        manifest_path(path).unlink(missing_ok=True)
-    manifest = Manifest(
-        file=path.name,
-        records=totals.records,
-        bytes=size,
-        payload_bytes=totals.stream_bytes - FRAMING * totals.records,
-        compression=compression,
-        digest=to_text(totals.digest),
-        features=features,
-        made_from=made_from or {},
-    )
-    manifest.save(path)
-    return manifest
+            file.append(some)
+    return file.manifest

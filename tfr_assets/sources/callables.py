@@ -34,18 +34,31 @@ def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iter
             that error's `column` and `form` among `forms` would help.
     """
     found = _find(name)
-    first: tuple[pa.Schema, str] | None = None
-    for index, table in enumerate(_again(found, _tables(name, _call(name, found), forms))):
+    yield from batches_of(name, _again(found, tables_of(name, _call(name, found), forms)))
+
+
+def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of tables, which must have the columns of the first; before them a batch without rows.
+
+    Args:
+        name: What the tables are from, for messages.
+        tables: As `tables_of` yields them.
+
+    Raises:
+        SourceError: The columns change, or there is no table.
+    """
+    first: pa.Schema | None = None
+    for index, table in enumerate(tables):
         where = f"{name}: batch {index}"
         schema = plain_schema(table.schema, where)
         if first is None:
-            first = (schema, f"{name}: batch 0")
+            first = schema
             yield empty_batch(schema, where)
         # A part of a column without any value has no type of its own.
-        typed = [first[0].field(f.name) if pa.types.is_null(f.type) and f.name in first[0].names else f for f in schema]
-        check_same(pa.schema(typed), where, *first)
+        typed = [first.field(f.name) if pa.types.is_null(f.type) and f.name in first.names else f for f in schema]
+        check_same(pa.schema(typed), where, first, f"{name}: batch 0")
         for batch in table.to_batches():
-            yield conform(batch, first[0])
+            yield conform(batch, first)
     if first is None:
         raise SourceError(f"{name}: gave no rows, and nothing that tells its columns. Give at least an empty table.")
 
@@ -111,15 +124,25 @@ def _guarded(name: str, step: Any) -> Any:
         raise SourceError(f"{name}: raised {type(error).__name__}: {error}") from error
 
 
-def _items(name: str, values: Iterable[Any]) -> Iterator[Any]:
+def items_of(name: str, values: Iterable[Any]) -> Iterator[Any]:
+    """Yields the items of an iterable of the user's; what it raises becomes a SourceError."""
     iterator = _guarded(name, lambda: iter(values))
     end = object()
     while (item := _guarded(name, lambda: next(iterator, end))) is not end:
         yield item
 
 
-def _tables(name: str, value: Any, forms: Mapping[str, Form] | None = None) -> Iterator[pa.Table]:
-    """Yields everything that a callable gave as tables."""
+def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) -> Iterator[pa.Table]:
+    """Yields what a program gave as tables.
+
+    Args:
+        name: What it is from, for messages.
+        value: A table, a DataFrame, a reader, or an iterable of these or of dicts.
+        forms: As in `callable_batches`.
+
+    Raises:
+        SourceError: It is nothing of that kind; it raised; or its dicts are no table.
+    """
     if (tables := _as_tables(name, value)) is not None:
         yield from tables
         return
@@ -130,7 +153,7 @@ def _tables(name: str, value: Any, forms: Mapping[str, Form] | None = None) -> I
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise SourceError(f"{name}: gave {described(value)}. It must return or yield {_ACCEPTED}.")
     rows = DictRows(name, forms or {})
-    for index, item in enumerate(_items(name, value)):
+    for index, item in enumerate(items_of(name, value)):
         if isinstance(item, Mapping):
             yield from rows.add(item)
         elif isinstance(item, list | tuple) and all(isinstance(row, Mapping) for row in item):
@@ -168,4 +191,4 @@ def _as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
 
 def _read(name: str, reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     yield reader.schema.empty_table()
-    yield from (pa.Table.from_batches([batch]) for batch in _items(name, reader))
+    yield from (pa.Table.from_batches([batch]) for batch in items_of(name, reader))

@@ -56,7 +56,7 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
     plan = plan_shards(dataset)
     inputs = _verified_inputs(plan)
     merged = {split: _merge(plan, split, inputs, progress) for split in dataset.splits}
-    remove_unplanned(dataset.name, {dataset.layout.merged_path(split) for split in dataset.splits})
+    remove_unplanned(f"{dataset.name}-*.tfrecord*", {dataset.layout.merged_path(split) for split in dataset.splits})
     return merged
 
 

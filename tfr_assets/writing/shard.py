@@ -11,6 +11,7 @@ from pathlib import Path
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import Shard, feature_spec_path, index_path, manifest_path
 from tfr_assets.records.example import ExampleEncoder, Frames
+from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import write_atomically
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import is_intact
@@ -118,9 +119,8 @@ def finish_shards(plan: ShardingPlan) -> str | None:
     found = [m for m, s in zip(manifests, plan.shards, strict=True) if m and m.made_from == plan.made_from(s)]
     if len(found) < len(manifests):
         return None
-    spec = json.dumps(plan.features.to_json(), indent=1) + "\n"
-    write_atomically(feature_spec_path(layout.shards), spec.encode())
-    remove_unplanned(layout.name, set(paths))
+    save_feature_spec(layout.shards, plan.features)
+    remove_unplanned(f"{layout.name}-*.tfrecord*", set(paths))
     by_split = {
         split: [manifest for manifest, shard in zip(found, plan.shards, strict=True) if shard.split == split]
         for split in plan.dataset.splits
@@ -129,15 +129,20 @@ def finish_shards(plan: ShardingPlan) -> str | None:
     return write_tfds_files(layout.shards, layout.name, plan.features, by_split, images=images)
 
 
-def remove_unplanned(name: str, current: set[Path]) -> None:
-    """Removes a dataset's TFRecord files, in the folder of `current`, that are not among these.
+def save_feature_spec(folder: Path, features: FeatureSpec) -> None:
+    """Saves beside shards how a record of any of them is parsed."""
+    write_atomically(feature_spec_path(folder), (json.dumps(features.to_json(), indent=1) + "\n").encode())
+
+
+def remove_unplanned(pattern: str, current: set[Path]) -> None:
+    """Removes TFRecord files, in the folder of `current`, that are not among these.
 
     Args:
-        name: The dataset's.
+        pattern: Of the names of those that may go, such as `flights-*.tfrecord*`.
         current: Files of one folder, at least one.
     """
     folder = next(iter(current)).parent
-    for manifest in manifest_path(folder / name).parent.glob(f"{name}-*.tfrecord*.json"):
+    for manifest in manifest_path(folder / "any").parent.glob(f"{pattern}.json"):
         old = folder / manifest.name.removesuffix(".json")
         if old not in current and Manifest.load(old):  # only what a manifest vouches for is ours to remove
             old.unlink(missing_ok=True)

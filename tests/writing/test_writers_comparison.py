@@ -1,0 +1,87 @@
+"""What a comparison of writers says: the figures decide, and words follow."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.writing.conftest import MakeDataset
+from tfr_assets.errors import SourceError, StaleError
+from tfr_assets.writing.raw import materialize_raw
+from tfr_assets.writing.writers.comparison import Comparison, Trial, compare, try_writer
+from tfr_assets.writing.writers.measure import WriterMeasurement
+from tfr_assets.writing.writers.trials import WriterTrials
+
+ONE = WriterMeasurement(
+    writer="sharded_threads", workers=1, shards=2, repeats=3, records=1000, bytes=1_000_000, seconds=1.0, fastest=0.9,
+    slowest=1.1, cpu_seconds=1.0, peak_memory_bytes=200_000_000, plain_write_seconds=0.1,
+)  # fmt: skip
+
+
+def measured(writer: str, seconds: float, workers: int = 1, plain: float = 0.1) -> WriterMeasurement:
+    times = {"seconds": seconds, "fastest": seconds * 0.9, "slowest": seconds * 1.1}
+    return replace(ONE, writer=writer, workers=workers, plain_write_seconds=plain, **times)
+
+
+def advice(*trials: tuple[WriterMeasurement, ...], missing: tuple[str, ...] = ()) -> str:
+    made = tuple(Trial(each[0].writer, 5000, "", each) for each in trials)
+    return "\n".join(Comparison(made, missing).advice())
+
+
+def test_the_disk_is_the_limit_where_a_plain_write_is_hardly_faster() -> None:
+    said = advice((measured("sharded_threads", 1.0, 1, plain=0.5), measured("sharded_threads", 0.5, 2, plain=0.46)))
+    assert "Measured with the first 1,000 of 5,000 rows." in said
+    assert "Fastest: `sharded_threads` with 2 workers, 2,000 records/s (2 MB/s)." in said
+    assert "The disk is the limit: a plain write of the same bytes takes 92% of its time." in said
+
+
+def test_the_processors_are_the_limit_where_workers_help() -> None:
+    said = advice((measured("sharded_threads", 1.0), measured("sharded_threads", 0.5, 2)))
+    assert "The disk is not the limit, the processors are: a plain write of the same bytes takes 20% of" in said
+    assert "2 workers are 2.0 × as fast as 1" in said
+    said = advice((measured("locked", 1.0), measured("locked", 0.95, 2)))
+    assert "The disk is not the limit" in said and "But more workers gain little" in said
+
+
+def test_what_cannot_be_told_apart_is_said() -> None:
+    said = advice((measured("serial", 1.0),), (measured("locked", 1.05),), (measured("sharded_threads", 3.0),))
+    assert "As fast as far as the spread tells: `locked`." in said
+
+
+def test_order_is_given_up_only_for_clearly_more_speed() -> None:
+    trials = (measured("single_writer_queue", 1.0),), (measured("serial", 2.0),)
+    assert "For one file: `single_writer_queue`. `serial` reaches 50% of it; `locked` reaches 111%" in advice(
+        *trials, (measured("locked", 0.9),)
+    )
+    assert "For one file: `locked`, which mixes the order of records." in advice(*trials, (measured("locked", 0.5),))
+
+
+def test_the_seeds_code_and_what_is_missing_are_named() -> None:
+    said = advice((measured("serial", 0.1),), (measured("seed", 5.0),), missing=("locked",))
+    assert "The code of most tutorials, `seed`: 200 records/s (0 MB/s); the fastest is 50 times so." in said
+    assert said.endswith("Not measured, or with other rows or settings: locked.")
+    assert advice(missing=("serial",)) == "Not measured, or with other rows or settings: serial."
+
+
+def test_a_trial_is_of_the_datasets_rows_and_is_found_again(make: MakeDataset, tmp_path: Path) -> None:
+    dataset = make(trials=WriterTrials(rows=50, workers=(1, 2), repeats=1, only=("locked", "serial")))
+    with pytest.raises(StaleError):
+        try_writer(dataset, "locked")
+    materialize_raw(dataset)
+    trial = try_writer(dataset, "locked")
+    assert [(each.workers, each.records, each.shards) for each in trial.measured] == [(1, 50, None), (2, 50, None)]
+    trial.save(dataset.layout)
+    assert compare(dataset) == Comparison((trial,), ("serial",))
+    assert compare(replace(dataset, compression="gzip")).missing == ("locked", "serial")
+    (dataset.layout.writers / "locked.json").write_text("{}")
+    assert compare(dataset).missing == ("locked", "serial")
+
+
+def test_no_rows_cannot_be_measured(make: MakeDataset, raw: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(pq.read_table(raw).slice(0, 0), raw)
+    dataset = make()
+    materialize_raw(dataset)
+    with pytest.raises(SourceError, match="has no rows, so that there is nothing to measure"):
+        try_writer(dataset, "serial")

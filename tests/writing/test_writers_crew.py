@@ -1,0 +1,143 @@
+"""Threads that work together: what one hands over another gets, and nobody waits for ever."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.records.reference import examples
+from tests.writing.written_files import own_threads
+from tfr_assets.writing.writers.crew import Channel, Crew, OrderedChannel, StoppedError
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    assert own_threads() == []
+
+
+def collect(channel: Channel[int], found: list[int]) -> None:
+    for item in channel:
+        found.append(item)
+
+
+@examples(30)
+@given(items=st.integers(0, 50), limit=st.integers(1, 5), consumers=st.integers(1, 4), producers=st.integers(1, 4))
+def test_every_item_is_handed_over_once(items: int, limit: int, consumers: int, producers: int) -> None:
+    def produce(channel: Channel[int], first: int) -> None:
+        for item in range(first, items, producers):
+            channel.put(item)
+        channel.close()
+
+    found: list[int] = []
+    with Crew() as crew:
+        channel: Channel[int] = Channel(crew, limit, producers)
+        for _ in range(consumers):
+            crew.start(collect, channel, found)
+        for first in range(producers):
+            crew.start(produce, channel, first)
+    assert sorted(found) == list(range(items))
+
+
+@examples(30)
+@given(order=st.permutations(range(12)), limit=st.integers(1, 4))
+def test_numbered_items_come_out_in_order(order: list[int], limit: int) -> None:
+    found: list[tuple[int, int]] = []
+    with Crew() as crew:
+        channel: OrderedChannel[int] = OrderedChannel(crew, limit, producers=len(order))
+        crew.start(collect, channel, found)
+
+        def put(number: int) -> None:
+            channel.put((number, number * number))
+            channel.close()
+
+        for number in order:
+            crew.start(put, number)
+    assert found == [(number, number * number) for number in range(12)]
+
+
+def test_one_who_puts_waits_for_room() -> None:
+    with Crew() as crew:
+        channel: Channel[int] = Channel(crew, 2)
+        put: list[int] = []
+
+        def produce() -> None:
+            for item in range(5):
+                channel.put(item)
+                put.append(item)
+            channel.close()
+
+        crew.start(produce)
+        items = iter(channel)
+        for taken in range(5):
+            assert next(items) == taken
+            assert len(put) <= taken + 1 + 2
+        assert list(items) == []
+        time.sleep(0.01)
+    assert put == list(range(5))
+
+
+def test_an_error_of_a_thread_ends_all_others_and_is_raised() -> None:
+    ended = []
+
+    def wait_for(channel: Channel[int]) -> None:
+        try:
+            list(channel)
+        except StoppedError:
+            ended.append("empty")
+            raise
+
+    def fill(channel: Channel[int]) -> None:
+        try:
+            while True:
+                channel.put(0)
+        except StoppedError:
+            ended.append("full")
+            raise
+
+    def fail() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"), Crew() as crew:
+        crew.start(wait_for, Channel(crew, 1))
+        crew.start(fill, Channel(crew, 1))
+        crew.start(fail)
+    assert sorted(ended) == ["empty", "full"]
+
+
+def test_the_callers_error_ends_all_threads() -> None:
+    with pytest.raises(KeyError), Crew() as crew:
+        crew.start(list, Channel(crew, 1))
+        raise KeyError("mine")
+
+
+def test_the_caller_who_is_stopped_gets_the_error_that_stopped_it() -> None:
+    def fail() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"), Crew() as crew:
+        channel: Channel[int] = Channel(crew, 1)
+        crew.start(fail)
+        while True:
+            channel.put(0)
+
+
+def test_an_endless_iteration_is_ended() -> None:
+    started = threading.Event()
+
+    def forever() -> Iterator[int]:
+        while True:
+            started.set()
+            yield 0
+
+    def consume(crew: Crew) -> None:
+        for _ in crew.watched(forever()):
+            pass
+
+    with pytest.raises(KeyError), Crew() as crew:
+        crew.start(consume, crew)
+        started.wait()
+        raise KeyError("mine")

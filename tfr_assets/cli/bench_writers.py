@@ -1,0 +1,40 @@
+"""`tfr bench`: measures, and shows what was measured."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfr_assets.cli.terminal import out, stderr_to, steps_bar, table
+
+if TYPE_CHECKING:
+    from tfr_assets.writing.dataset import Dataset
+    from tfr_assets.writing.writers.comparison import Comparison
+
+
+def bench_writers(dataset: "Dataset") -> "Comparison":
+    """Measures the writers of a dataset one after another, keeps what is measured, and compares them.
+
+    Raises:
+        TfrError: As `tfr_assets.writing.writers.comparison.try_writer`.
+    """
+    from tfr_assets.components.load import PROJECT
+    from tfr_assets.components.writers import measure
+    from tfr_assets.writing.writers.comparison import compare
+
+    names = dataset.trials.only
+    home = Path(os.environ.get("DAGSTER_HOME", PROJECT))
+    with stderr_to(home / ".dagster" / "tfr-bench.log"), steps_bar(dataset.name) as bar:
+        for done, name in enumerate(names):
+            bar(name, done, len(names))
+            measure(dataset, name)
+        bar("", len(names), len(names))
+    return compare(dataset)
+
+
+def show_writers(comparison: "Comparison") -> None:
+    """Prints a line for each measurement, and what follows from them."""
+    from tfr_assets.writing.writers.comparison import COLUMNS, as_row
+
+    out.print(table("", COLUMNS, list(map(as_row, comparison.measured)), numbers=COLUMNS[1:]))
+    for sentence in comparison.advice():
+        out.print(sentence.replace("`", ""), markup=False, soft_wrap=True)

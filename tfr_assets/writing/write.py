@@ -1,0 +1,215 @@
+"""`tfr_assets.write`: what a program calls that has data and wants TFRecord files of it."""
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit
+from typing import Any
+
+from tfr_assets.errors import ConfigError, WriteError
+from tfr_assets.layout import Layout, check_split_name, feature_spec_path, shard_keys
+from tfr_assets.records.compression import COMPRESSIONS
+from tfr_assets.records.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.schema import derive_spec
+from tfr_assets.writing.dataset import MAX_SHARDS
+from tfr_assets.writing.shard import remove_unplanned, save_feature_spec
+from tfr_assets.writing.tfds import withdraw_tfds_files
+from tfr_assets.writing.writers.plan import WritePlan
+from tfr_assets.writing.writers.registry import Writer, writer_named
+from tfr_assets.writing.writers.report import NothingLeftError, Outcome, Progress
+from tfr_assets.writing.writers.rows import Rows, StreamRows, null_counts, rows_of
+
+_SPARE_FILES = 64  # that a process needs for other things
+
+
+@dataclass(frozen=True)
+class Written:
+    """What `write` wrote.
+
+    Attributes:
+        paths: The files, in order.
+        manifests: What each of them holds.
+        writer: Name of the writer.
+        workers: How many threads or processes encoded.
+        records: Number of records in all files.
+        bytes: Size of all files.
+        seconds: Time it took.
+    """
+
+    paths: tuple[Path, ...]
+    manifests: tuple[Manifest, ...]
+    writer: str
+    workers: int
+    records: int
+    bytes: int
+    seconds: float
+
+
+def write(
+    data: Any,
+    path: str | os.PathLike[str],
+    *,
+    shards: int | None = None,
+    writer: str | Writer | None = None,
+    workers: int | None = None,
+    compression: str = "none",
+    features: FeatureOptions | None = None,
+    split: str = "train",
+    progress: bool | Progress | None = None,
+) -> Written:
+    """Writes data as TFRecord files, each whole or not there, with index and manifest.
+
+    ```python
+    import tfr_assets
+
+    tfr_assets.write(table, "flights.tfrecord")                    # one file
+    tfr_assets.write(frames(), "data/flights", shards=16)          # data/flights/flights-train.tfrecord-00000-of-00016
+    tfr_assets.read("data/flights")
+    ```
+
+    Rows become tf.Examples as the tables of `tfr_assets.records.features` say. Tables, DataFrames, dicts of columns and
+    lists are cut into consecutive shards that differ by one record at most. A generator or an Arrow reader is written
+    while it runs, in little memory; block by block its rows go to one shard after the other, the same way every time
+    (`tfr_assets.writing.writers.rows`).
+
+    Args:
+        data: An Arrow table, batch or reader; a pandas DataFrame; a dict of columns; or an iterable of such tables, of
+            dicts (one a row), of messages such as `tf.train.Example`, or of records that are serialized already
+            (bytes).
+        path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
+        shards: Number of files; None: one file.
+        writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or such a function; None: `sharded_threads` for
+            shards, and `single_writer_queue` for one file.
+        workers: Threads or processes that encode at once; None: one a processor.
+        compression: `none`, `gzip` or `zlib`.
+        features: What to do with which column.
+        split: Part of the shards' names.
+        progress: True shows a bar on standard error; a function is called with the number of records just written.
+
+    Raises:
+        ConfigError: An argument cannot be meant so.
+        SourceError: The data is no data, raises, or changes its columns midway.
+        SchemaError: A column, or a value, that a tf.Example cannot hold.
+        WriteError: The file system refused, or a worker died; or several of the above, listed by shard. The shards that
+            are not named are whole, and what lay under the others' names is as it was.
+    """
+    started = time.perf_counter()
+    count = 1 if shards is None else shards
+    paths = _paths(Path(path).expanduser().absolute(), shards, split)
+    folder = paths[0].parent
+    function = writer if callable(writer) else writer_named(writer or _best(count))
+    if compression not in COMPRESSIONS:
+        raise ConfigError(f"compression={compression!r} is none of {', '.join(COMPRESSIONS)}")
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise ConfigError(f"workers={workers!r} must be a positive integer, such as 2")
+    rows = rows_of(data, count)
+    _check_open_files(rows, count)
+    plan = WritePlan(
+        paths=paths,
+        schema=rows.schema,
+        features=_features(rows, features),
+        cast=(features or FeatureOptions()).cast,
+        compression=compression,
+        workers=workers or len(os.sched_getaffinity(0)),
+        made_from={"write": uuid.uuid4().hex},  # so that a reader can tell files of two calls apart
+        rows=rows.count,
+    )
+    if shards is not None and folder.is_dir():
+        with _in_folder(folder):
+            withdraw_tfds_files(folder)  # what they tell of the shards will not hold
+    with _shown(progress, rows.count) as told:
+        outcome = Outcome(paths, told)
+        with suppress(NothingLeftError):
+            function(plan, rows, outcome)
+        outcome.check()
+    manifests = tuple(outcome.manifests[shard] for shard in range(count))
+    if shards is not None:
+        with _in_folder(folder):
+            if plan.features is None:
+                feature_spec_path(folder).unlink(missing_ok=True)
+            else:
+                save_feature_spec(folder, plan.features)
+            remove_unplanned(f"{folder.name}-{split}.tfrecord-?????-of-?????", set(paths))
+    return Written(
+        paths=paths,
+        manifests=manifests,
+        writer=getattr(function, "__name__", str(function)),
+        workers=plan.workers,
+        records=sum(manifest.records for manifest in manifests),
+        bytes=sum(manifest.bytes for manifest in manifests),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _best(count: int) -> str:
+    return "sharded_threads" if count > 1 else "single_writer_queue"
+
+
+def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
+    if shards is None:
+        if ".tfrecord" not in path.name:
+            raise ConfigError(
+                f"path={str(path)!r}: a file's name must hold '.tfrecord'; for a folder, say by `shards` how many files"
+            )
+        if path.is_dir():
+            raise ConfigError(
+                f"path={str(path)!r} is a folder; give the name of a file, or `shards` and another folder"
+            )
+        return (path,)
+    if not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:
+        raise ConfigError(f"shards={shards!r} is not between 1 and {MAX_SHARDS}")
+    if ".tfrecord" in path.name or path.is_file():
+        raise ConfigError(
+            f"path={str(path)!r}: with `shards`, give the folder for them; for one file, leave `shards` out"
+        )
+    check_split_name(split)
+    Layout(path.name, path)  # refuses a name that hides where the split's begins
+    prefix = f"{path.name}-{split}.tfrecord-"
+    return tuple(path / (prefix + key.removeprefix(f"{split}-")) for key in shard_keys(split, shards))
+
+
+def _features(rows: Rows, options: FeatureOptions | None) -> FeatureSpec | None:
+    if not rows.serialized:
+        return derive_spec(rows.schema, null_counts(rows), options)
+    if options is not None:
+        raise ConfigError("features: the data consists of records that are serialized already, and has no columns")
+    return None
+
+
+def _check_open_files(rows: Rows, count: int) -> None:
+    most = getrlimit(RLIMIT_NOFILE)[0]
+    if isinstance(rows, StreamRows) and 2 * count + _SPARE_FILES > most:
+        raise ConfigError(
+            f"shards={count}: data of unknown length keeps all shards open, two files each, and this process may open "
+            f"{most}. Give fewer shards, raise `ulimit -n`, or give data whose length is known, such as a table"
+        )
+
+
+@contextmanager
+def _shown(progress: bool | Progress | None, rows: int | None) -> Iterator[Progress | None]:
+    """Yields what is told of records just written."""
+    if progress is not True:
+        yield progress or None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("records", total=rows)
+        yield lambda records: bar.advance(task, records)
+
+
+@contextmanager
+def _in_folder(folder: Path) -> Iterator[None]:
+    """Makes what the file system refuses a WriteError."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(f"cannot remove outdated files from {folder}: {error.strerror or error}") from error

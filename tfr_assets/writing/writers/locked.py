@@ -1,0 +1,42 @@
+"""`locked`: several threads encode, and each writes what it has encoded while it holds the one lock.
+
+Whoever gets the lock first writes first: records come in any order.
+"""
+
+import threading
+from collections.abc import Iterable
+
+from tfr_assets.errors import TfrError
+from tfr_assets.writing.writers.crew import Channel, Crew
+from tfr_assets.writing.writers.pieces import End, OpenShards, Piece
+from tfr_assets.writing.writers.plan import WritePlan
+from tfr_assets.writing.writers.report import Report
+from tfr_assets.writing.writers.rows import Rows
+
+
+def locked(plan: WritePlan, rows: Rows, report: Report) -> None:
+    """Writes one file at a time, with all workers taking turns; see `Writer`."""
+    lock = threading.Lock()
+    with OpenShards(plan, report) as shards, Crew() as crew:
+        pieces: Channel[Piece | End] = Channel(crew, plan.workers)
+        for _ in range(plan.workers):
+            crew.start(_encode_and_write, plan, pieces, lock, shards)
+        for piece in rows.pieces():
+            pieces.put(piece)
+        pieces.close()
+
+
+def _encode_and_write(plan: WritePlan, pieces: Iterable[Piece | End], lock: threading.Lock, shards: OpenShards) -> None:
+    encoder = plan.encoder()
+    for piece in pieces:
+        if isinstance(piece, End):
+            with lock:
+                shards.end(piece)
+            continue
+        try:
+            for frames in encoder.encode(piece.batch, piece.first_row):
+                with lock:
+                    shards.append(piece.shard, [frames])
+        except TfrError as error:
+            with lock:
+                shards.fail(piece.shard, error)

@@ -1,0 +1,11 @@
+"""`serial`: one thread, one shard after another. What the others are held against."""
+
+from tfr_assets.writing.writers.pieces import write_pieces
+from tfr_assets.writing.writers.plan import WritePlan
+from tfr_assets.writing.writers.report import Report
+from tfr_assets.writing.writers.rows import Rows
+
+
+def serial(plan: WritePlan, rows: Rows, report: Report) -> None:
+    """Writes all shards in the caller's thread; see `Writer`."""
+    write_pieces(plan, rows.pieces(), report)
