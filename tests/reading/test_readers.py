@@ -57,7 +57,7 @@ def expected(source: pa.Table) -> list[dict[str, Any]]:
 
 
 def test_every_name_has_its_reader_and_every_reader_its_name() -> None:
-    assert set(READER_NAMES) - set(READERS) <= {"columnar", "file_queue", "data_service"}
+    assert set(READER_NAMES) - set(READERS) <= {"columnar"}
     assert [name for name in READER_NAMES if name in READERS] == list(READERS)
 
 
