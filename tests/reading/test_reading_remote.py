@@ -119,3 +119,5 @@ def test_a_url_without_a_dataset_is_refused(memory: tuple[str, Any], served: str
             tfr_assets.read(url)
     with pytest.raises(ConfigError, match="reads local files only"):
         tfr_assets.read(memory[0], reader="data_service")
+    with pytest.raises(ConfigError, match="reader 'merged' reads a dataset by its name or folder"):
+        tfr_assets.read(memory[0], reader="merged")

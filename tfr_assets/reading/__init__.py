@@ -1,8 +1,9 @@
 """TFRecord files → `tf.data.Dataset`: the only room that knows TensorFlow.
 
-A dataset's name, or a path:
-    locate     the files to read, by their manifests
-    pipelines  the readers: files → batches, parsed as `spec` says
+A dataset's name, a path or a URL:
+    locate     the files to read, by their manifests; `remote` those elsewhere
+    pipelines  the readers by name: files → batches, parsed as `spec` says; `readers` is how each works
+    decode     images and recordings → tensors
     read       … to training code
     measure    … against the clock, with what `bench` holds; `recommendation` says which reader to use
 """

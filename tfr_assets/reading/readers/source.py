@@ -22,8 +22,10 @@ from tfr_assets.reading.readers.pieces import Piece, pieces_of
 
 COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
 _STRINGS = tf.TensorSpec((None,), tf.string)
-_CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 _BUFFER = 256 << 10  # as TensorFlow's own
+
+Opener = Callable[[dict[str, tf.Tensor]], tf.data.Dataset]
 
 
 @dataclass
@@ -65,7 +67,7 @@ class _Source:
     def chunk(self) -> int:
         """Records that are passed on at once."""
         size = self.files.bytes // max(1, self.files.records)
-        return max(1, min(self.options.batch_size, _CHUNK_BYTES // max(1, size)))
+        return max(1, min(self.options.batch_size, CHUNK_BYTES // max(1, size)))
 
     def elements(self) -> tf.data.Dataset:
         """Returns the pieces as a dataset, in another order every epoch if that is asked for."""
@@ -82,21 +84,22 @@ class _Source:
 
     def records_of(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
         """Returns the serialized records of a piece, one by one."""
-        if self.is_framed:
-            return self.chunks_of(piece).unbatch()
-        if self.options.on_error == "unchecked":
-            return self._stock(piece)
-        return tf.data.Dataset.from_tensors(piece).map(self.verified).flat_map(self._stock)
+        return self.chunks_of(piece).unbatch() if self.is_framed else self._opened(piece, self._stock)
 
     def chunks_of(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
         """Returns the serialized records of a piece, some at a time."""
-        if not self.is_framed:
-            return self.records_of(piece).batch(self.chunk)
-        return checked_chunks(self._framed, piece["number"])
+        if self.is_framed:
+            return checked_chunks(self._framed, piece["number"])
+        return self._opened(piece, lambda piece: self._stock(piece).batch(self.chunk))
 
     def report(self) -> tf.data.Dataset:
         """Returns no records, but tells of those that were left out when it is reached."""
         return tf.data.Dataset.from_generator(self._warn, output_signature=_STRINGS)
+
+    def _opened(self, piece: dict[str, tf.Tensor], opener: Opener) -> tf.data.Dataset:
+        if self.options.on_error == "unchecked":
+            return opener(piece)
+        return tf.data.Dataset.from_tensors(piece).map(self.verified).flat_map(opener)
 
     def _stock(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
         compression = COMPRESSION_TYPES[self.files.compression]
@@ -242,7 +245,7 @@ def _counted(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
 
 def _in_turn(
     pieces: tf.data.Dataset,
-    open_piece: Callable[[dict[str, tf.Tensor]], tf.data.Dataset],
+    open_piece: Opener,
     options: ReadOptions,
     cycle_length: int,
     block_length: int,
