@@ -134,7 +134,11 @@ def test_a_training_step_is_waited_for(numbers: Layout) -> None:
     assert all(each.seconds >= 3 * 0.020 for each in passes)  # three batches
 
 
-@pytest.mark.parametrize("reader", ["naive", "vectorized"])
+def test_what_parses_elsewhere_is_left_out_where_decoding_is_simulated() -> None:
+    assert set(BenchOptions().readers) - set(BenchOptions(decode_ms=1).readers) == {"data_service"}
+
+
+@pytest.mark.parametrize("reader", [name for name in ("naive", "vectorized", "columnar") if name in pipelines.READERS])
 def test_simulated_decoding_costs_its_time_by_the_record(numbers: Layout, reader: str) -> None:
     files = locate(numbers.folder)
     passes = read_passes(files, reader, BenchOptions(batch_size=10, decode_ms=10), FOREVER)
@@ -170,6 +174,10 @@ def test_damage_is_an_error_that_tells_what_to_do(numbers: Layout) -> None:
         ({"only": ("vectorised",)}, "readers.only: there is no reader 'vectorised'; did you mean 'vectorized'?"),
         ({"only": ("x",)}, "readers.only: there is no reader 'x'; known are naive, prefetch"),
         ({"step_ms": -1}, "readers.step_ms: expected milliseconds from 0 to 60,000, such as 5; found -1"),
+        (
+            {"decode_ms": 1, "only": ("data_service",)},
+            "readers.decode_ms: reader 'data_service' parses in other processes",
+        ),
         ({"decode_ms": float("nan")}, "readers.decode_ms: expected milliseconds"),
     ],
 )
