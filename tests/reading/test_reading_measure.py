@@ -15,9 +15,10 @@ from tfr_assets.reading import pipelines
 from tfr_assets.reading.bench.measurement import Measurement, load, load_before
 from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.reading.bench.passes import read_passes
+from tfr_assets.reading.bench.slow_server import Storage, served, slow_server
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.locate import locate
-from tfr_assets.reading.measure import Measured, data_version, measure_readers
+from tfr_assets.reading.measure import Measured, data_version, measure_readers, plain_reading
 from tfr_assets.reading.pipelines import ReadOptions
 
 FOREVER = 1e9
@@ -126,6 +127,16 @@ def test_a_reader_of_other_records_is_found_out(
 def test_a_warm_pass_ends_when_its_time_is_over_and_a_first_one_does_not(numbers: Layout) -> None:
     passes = read_passes(locate(numbers.folder), "vectorized", BenchOptions(batch_size=4, epochs=3), 0.0)
     assert [(each.records, each.whole) for each in passes] == [(10, True), (4, False), (4, False)]
+
+
+def test_files_are_read_over_the_network_just_the_same(numbers: Layout) -> None:
+    near = locate(numbers.folder)
+    with slow_server(numbers.folder, Storage(0, 1000)) as url:
+        far = served(near, numbers.folder, url)
+        assert all(path.startswith(f"{url}/shards/sample-train.tfrecord-0000") for path in far.paths)
+        passes = read_passes(far, "vectorized", BenchOptions(batch_size=4), FOREVER)
+        assert [(each.records, each.whole) for each in passes] == [(10, True), (10, True)]
+        assert plain_reading(far.paths)[0] > 0
 
 
 def test_a_training_step_is_waited_for(numbers: Layout) -> None:
