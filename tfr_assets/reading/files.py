@@ -80,8 +80,9 @@ def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
     if sizes_must_fit and (wrong := [line for each in found if (line := _wrong_size(each))]):
         raise DamagedFile(_not_as_written(found, wrong))
     if odd := [line for each in found if (line := _other_make(each, first))]:
+        dataset = dataset_of(found[0].name)
         raise StaleError(
-            f"files are of several versions; run `tfr run {dataset_of(found[0].name)}` to write the outdated ones anew. "
+            f"files are of several versions; run `tfr run {dataset}` to write the outdated ones anew. "
             f"Compared with {found[0].path}:\n{lines(odd)}"
         )
     if first.features is None:

@@ -49,15 +49,15 @@ class Manifest:
     def load(path: Path) -> "Manifest | None":
         """Returns the manifest of the file at `path`, or None where there is none that can be read as one."""
         try:
-            return Manifest.from_json(manifest_path(path).read_bytes())
-        except OSError:
+            return Manifest.from_json(manifest_path(path).read_text())
+        except (OSError, UnicodeDecodeError):
             return None  # an unreadable manifest vouches for nothing: the file is written or refused as if it had none
 
     @staticmethod
-    def from_json(content: bytes) -> "Manifest | None":
-        """Returns the manifest in a file's content, or None where that is none."""
+    def from_json(text: str) -> "Manifest | None":
+        """Returns the manifest in a file's text, or None where that is none."""
         try:
-            values = json.loads(content)
+            values = json.loads(text)
             if values.pop("format") != FORMAT:
                 return None
             features = values.pop("features")

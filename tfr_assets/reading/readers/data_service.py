@@ -77,9 +77,7 @@ def _introduced(processes: list[Process]) -> str:
     return address
 
 
-def _watched(
-    served: tf.data.Dataset, nothing: Callable[[], Tensors], processes: list[Process]
-) -> tf.data.Dataset:
+def _watched(served: tf.data.Dataset, nothing: Callable[[], Tensors], processes: list[Process]) -> tf.data.Dataset:
     """Returns what is served, and an error as soon as one of the processes is gone.
 
     Two branches race: one gives batches and then a mark of their end, the other looks at the processes now and then.

@@ -22,7 +22,7 @@ from tfr_assets.reading.readers.pieces import Piece, pieces_of
 
 COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
 _STRINGS = tf.TensorSpec((None,), tf.string)
-_CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 _BUFFER = 256 << 10  # as TensorFlow's own
 
 
@@ -65,7 +65,7 @@ class _Source:
     def chunk(self) -> int:
         """Records that are passed on at once."""
         size = self.files.bytes // max(1, self.files.records)
-        return max(1, min(self.options.batch_size, _CHUNK_BYTES // max(1, size)))
+        return max(1, min(self.options.batch_size, CHUNK_BYTES // max(1, size)))
 
     def elements(self) -> tf.data.Dataset:
         """Returns the pieces as a dataset, in another order every epoch if that is asked for."""
@@ -185,9 +185,7 @@ def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *a
     return tf.data.Dataset.from_generator(generate, output_signature=signature, args=arguments).map(refuse)
 
 
-def chunks_in_turn(
-    files: RecordFiles, options: ReadOptions, cycle_length: int, calls: int | None
-) -> tf.data.Dataset:
+def chunks_in_turn(files: RecordFiles, options: ReadOptions, cycle_length: int, calls: int | None) -> tf.data.Dataset:
     """Returns the serialized records about a megabyte at a time, of shape (n,), neither shuffled nor counted."""
     source = _Source(files, options, pieces_of(files, options.shard))
     return _in_turn(source.elements(), source.chunks_of, options, cycle_length, 1, calls)

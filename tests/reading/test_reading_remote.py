@@ -1,0 +1,123 @@
+"""Reading from elsewhere: a real web server, and fsspec's storage in memory."""
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+
+import tfr_assets
+from tfr_assets.errors import ConfigError, DamagedFile, StaleError
+from tfr_assets.layout import Layout
+
+Written = Callable[..., Layout]
+TABLE = pa.table({"id": pa.array(range(3000), pa.int64()), "text": [f"text {i} " * 50 for i in range(3000)]})
+READERS = ["naive", "prefetch", "interleave", "parallel_map", "vectorized", "autotuned", "bounded", "file_queue"]
+
+
+class _Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """The URL of the test's folder."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=str(tmp_path))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def memory(written: Written) -> Iterator[tuple[str, Any]]:
+    """A dataset's URL in memory, and the file system."""
+    layout, fs = written(TABLE), fsspec.filesystem("memory")
+    fs.put(str(layout.folder), "/bucket/sample", recursive=True)
+    yield "memory://bucket/sample", fs
+    fs.rm("/bucket", recursive=True)
+
+
+def ids(dataset: tf.data.Dataset) -> list[int]:
+    return [int(i) for batch in dataset for i in batch["id"]]
+
+
+@pytest.mark.parametrize("reader", [None, *READERS])
+def test_a_web_servers_files_are_read_like_local_ones(written: Written, served: str, reader: str | None) -> None:
+    written(TABLE)
+    dataset = tfr_assets.read(f"{served}/sample", 500, reader=reader)
+    assert dataset.cardinality() == 6
+    assert sorted(ids(dataset)) == list(range(3000))
+
+
+@pytest.mark.parametrize("where", ["sample/shards", "sample/merged/", "sample/merged/sample-train.tfrecord"])
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_folders_and_files_of_any_compression(written: Written, served: str, where: str, compression: str) -> None:
+    written(TABLE, compression=compression)
+    assert ids(tfr_assets.read(f"{served}/{where}", reader="vectorized")) == list(range(3000))
+
+
+def test_storage_in_memory_is_read_by_several_workers(memory: tuple[str, Any]) -> None:
+    url, _ = memory
+    shares = [ids(tfr_assets.read(url, shard=(worker, 4), reader="vectorized")) for worker in range(4)]
+    assert [i for share in shares for i in share] == list(range(3000))
+    assert ids(tfr_assets.read(url, files="merged", reader="vectorized")) == list(range(3000))
+
+
+def test_an_iterator_closed_early_ends_its_transfers(memory: tuple[str, Any]) -> None:
+    iterator = iter(tfr_assets.read(memory[0], 8))
+    next(iterator)
+    del iterator
+    for thread in threading.enumerate():
+        if thread.name.startswith("read memory://"):
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def test_damage_is_named_by_its_url_or_left_out(memory: tuple[str, Any]) -> None:
+    url, fs = memory
+    path = "/bucket/sample/shards/sample-train.tfrecord-00001-of-00003"
+    content = bytearray(fs.cat(path))
+    content[100] ^= 1
+    fs.pipe(path, bytes(content))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"memory://bucket/.*-00001-of-00003: record 0 at byte 12"):
+        ids(tfr_assets.read(url))
+    with pytest.warns(UserWarning, match="1 damaged records of 3000"):
+        assert len(ids(tfr_assets.read(url, on_error="skip"))) == 2999
+
+
+def test_a_file_that_vanishes_is_an_error(memory: tuple[str, Any]) -> None:
+    url, fs = memory
+    dataset = tfr_assets.read(url)
+    fs.rm("/bucket/sample/shards/sample-train.tfrecord-00001-of-00003")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="00001-of-00003"):
+        ids(dataset)
+
+
+def test_a_set_that_its_manifests_do_not_vouch_for_is_refused(memory: tuple[str, Any]) -> None:
+    url, fs = memory
+    path = "/bucket/sample/shards/sample-train.tfrecord-00001-of-00003"
+    fs.pipe(path, fs.cat(path) + b"x")
+    with pytest.raises(DamagedFile, match=r"get them again:\n  sample-train.tfrecord-00001-of-00003: \d+ bytes"):
+        tfr_assets.read(url)
+    fs.rm(path)
+    with pytest.raises(StaleError, match=r"shards is not complete(?s:.*)-00001-of-00003: missing"):
+        tfr_assets.read(url)
+
+
+def test_a_url_without_a_dataset_is_refused(memory: tuple[str, Any], served: str) -> None:
+    for url in ("memory://bucket/other", f"{served}/nothing", f"{served}/x/x-train.tfrecord"):
+        with pytest.raises(ConfigError, match=r"no manifest was found there|there is no "):
+            tfr_assets.read(url)
+    with pytest.raises(ConfigError, match="reads local files only"):
+        tfr_assets.read(memory[0], reader="data_service")
+    with pytest.raises(ConfigError, match="reader 'merged' reads a dataset by its name or folder"):
+        tfr_assets.read(memory[0], reader="merged")
