@@ -146,8 +146,5 @@ def _measure_far(layout: Layout) -> Iterator[Line]:
     for reader in _FAR_READERS[1:]:
         ratio = measured[reader].cold.median / naive
         speeds = f"{measured[reader].cold.median:,.0f} and {naive:,.0f} records/s"
-        yield Line(
-            f"{reader}, against naive, storage with {_FAR}",
-            f"{ratio:.1f}×",
-            detail=f"{speeds}, {_FAR_STEP_MS} ms a training step",
-        )
+        detail = f"{speeds}, {_FAR_STEP_MS} ms a training step"
+        yield Line(f"{reader}, against naive, storage with {_FAR}", f"{ratio:.1f}×", detail=detail)

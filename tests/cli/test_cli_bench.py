@@ -57,6 +57,16 @@ def test_other_settings_are_printed_and_not_kept(layout: Layout) -> None:
     assert {path: path.read_bytes() for path in layout.readers.rglob("*.json")} == before
 
 
+def test_storage_far_away_is_pretended(layout: Layout) -> None:
+    before = {path: path.read_bytes() for path in layout.readers.rglob("*.json")}
+    done = bench(layout, "flights", "--latency-ms", "5", "--mb-per-s", "10", *ONLY)
+    assert done.returncode == 0, done.stderr
+    assert "flights over HTTP, 5 ms to the first byte, 10 MB/s a connection" in done.stdout
+    assert "\nvectorized " in done.stdout
+    assert "recommended" not in done.stdout  # for what is not where it was pretended to be
+    assert {path: path.read_bytes() for path in layout.readers.rglob("*.json")} == before
+
+
 def test_a_reader_that_fails_is_named_and_the_exit_code_tells(layout: Layout) -> None:
     layout.merged_path().unlink()
     done = bench(layout, "flights", "--only", "merged", "--only", "vectorized", "--repeats", "1")

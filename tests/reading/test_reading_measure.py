@@ -15,9 +15,10 @@ from tfr_assets.reading import pipelines
 from tfr_assets.reading.bench.measurement import Measurement, load, load_before
 from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.reading.bench.passes import read_passes
+from tfr_assets.reading.bench.slow_server import Storage, served, slow_server
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.locate import locate
-from tfr_assets.reading.measure import Measured, data_version, measure_readers
+from tfr_assets.reading.measure import Measured, data_version, measure_readers, plain_reading
 from tfr_assets.reading.pipelines import ReadOptions
 
 FOREVER = 1e9
@@ -128,13 +129,27 @@ def test_a_warm_pass_ends_when_its_time_is_over_and_a_first_one_does_not(numbers
     assert [(each.records, each.whole) for each in passes] == [(10, True), (4, False), (4, False)]
 
 
+def test_files_are_read_over_the_network_just_the_same(numbers: Layout) -> None:
+    near = locate(numbers.folder)
+    with slow_server(numbers.folder, Storage(0, 1000)) as url:
+        far = served(near, numbers.folder, url)
+        assert all(path.startswith(f"{url}/shards/sample-train.tfrecord-0000") for path in far.paths)
+        passes = read_passes(far, "vectorized", BenchOptions(batch_size=4), FOREVER)
+        assert [(each.records, each.whole) for each in passes] == [(10, True), (10, True)]
+        assert plain_reading(far.paths)[0] > 0
+
+
 def test_a_training_step_is_waited_for(numbers: Layout) -> None:
     files = locate(numbers.folder)
     passes = read_passes(files, "vectorized", BenchOptions(batch_size=4, step_ms=20), FOREVER)
     assert all(each.seconds >= 3 * 0.020 for each in passes)  # three batches
 
 
-@pytest.mark.parametrize("reader", ["naive", "vectorized"])
+def test_what_parses_elsewhere_is_left_out_where_decoding_is_simulated() -> None:
+    assert set(BenchOptions().readers) - set(BenchOptions(decode_ms=1).readers) == {"data_service"}
+
+
+@pytest.mark.parametrize("reader", [name for name in ("naive", "vectorized", "columnar") if name in pipelines.READERS])
 def test_simulated_decoding_costs_its_time_by_the_record(numbers: Layout, reader: str) -> None:
     files = locate(numbers.folder)
     passes = read_passes(files, reader, BenchOptions(batch_size=10, decode_ms=10), FOREVER)
@@ -170,6 +185,10 @@ def test_damage_is_an_error_that_tells_what_to_do(numbers: Layout) -> None:
         ({"only": ("vectorised",)}, "readers.only: there is no reader 'vectorised'; did you mean 'vectorized'?"),
         ({"only": ("x",)}, "readers.only: there is no reader 'x'; known are naive, prefetch"),
         ({"step_ms": -1}, "readers.step_ms: expected milliseconds from 0 to 60,000, such as 5; found -1"),
+        (
+            {"decode_ms": 1, "only": ("data_service",)},
+            "readers.decode_ms: reader 'data_service' parses in other processes",
+        ),
         ({"decode_ms": float("nan")}, "readers.decode_ms: expected milliseconds"),
     ],
 )

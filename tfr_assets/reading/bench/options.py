@@ -9,6 +9,7 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.reading.names import READER_NAMES
 
 _LONGEST_MS = 60_000
+_ELSEWHERE = "data_service"  # parses in other processes, where nothing can be simulated
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,16 @@ class BenchOptions:
             _check_name(name)
         for field in ("step_ms", "decode_ms"):
             _check_milliseconds(field, getattr(self, field))
+        if self.decode_ms and _ELSEWHERE in self.only:
+            raise ConfigError(
+                f"readers.decode_ms: reader {_ELSEWHERE!r} parses in other processes, where no cost can be simulated; "
+                "leave it out of readers.only, or set decode_ms to 0"
+            )
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """Names of the readers to measure."""
-        return self.only or READER_NAMES
+        """Names of the readers to measure, in order."""
+        return self.only or tuple(name for name in READER_NAMES if not self.decode_ms or name != _ELSEWHERE)
 
     def of(self, readers: Sequence[str]) -> "BenchOptions":
         """Returns the same for some readers only."""

@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import time
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +17,9 @@ from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.reading.bench.watch import cpu_seconds_of_descendants, forget_peak
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.pipelines import ReadOptions, reader_named
-from tfr_assets.reading.spec import simulated_decoding
+from tfr_assets.reading.spec import Tensors, delayed, simulated_decoding
+
+_OWN_DECODER = "columnar"  # does not parse by `spec.parser`, where decoding is simulated for all others
 
 
 def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest: float) -> list[Pass]:
@@ -37,6 +40,8 @@ def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest:
     """
     simulated_decoding.set(options.decode_ms / 1e3)
     dataset = reader_named(reader)(files, ReadOptions(batch_size=options.batch_size))
+    if options.decode_ms and reader == _OWN_DECODER:
+        dataset = dataset.map(_delayed(options.decode_ms / 1e3), tf.data.AUTOTUNE)
     try:
         return timed_passes(dataset, files.paths, options, longest)
     except tf.errors.OpError as error:
@@ -80,6 +85,16 @@ def _timed_pass(dataset: tf.data.Dataset, step: float, longest: float) -> Pass:
         if step:
             time.sleep(step)
     return Pass(records, whole, time.perf_counter() - start, first, _cpu_seconds() - cpu)
+
+
+def _delayed(seconds: float) -> Callable[[Tensors], Tensors]:
+    def wait(batch: Tensors) -> Tensors:
+        name, first = next(iter(batch.items()))
+        size = first.nrows() if isinstance(first, tf.RaggedTensor) else tf.shape(first)[0]
+        with tf.control_dependencies([delayed(tf.fill([size], ""), seconds)]):
+            return {**batch, name: tf.nest.map_structure(tf.identity, first, expand_composites=True)}
+
+    return wait
 
 
 def records_of(batch: dict[str, Any]) -> int:

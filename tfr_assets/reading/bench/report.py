@@ -28,8 +28,8 @@ from tfr_assets.records.files import write_atomically
 _SPANS, _SWEEP = "tfr_assets.reading.bench.spans", "tfr_assets.reading.bench.sweep"
 _TRAINING_MS = 3.0  # a step in the timelines, where none is set: long enough to be seen
 _SWEEPS: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
-    "cycle_length": (("interleave",), (1, 2, 4, 8, 16)),
-    "batch_size": (("vectorized", "columnar"), (64, 256, 1024, 4096, 16384)),
+    "cycle_length": (("interleave", "autotuned"), (1, 2, 4, 8, 16)),
+    "batch_size": (("vectorized", "columnar"), (64, 256, 1024, 2048, 4096, 8192)),
 }
 _LABELS = {"cycle_length": "files read in turn (cycle length)", "batch_size": "records a batch"}
 

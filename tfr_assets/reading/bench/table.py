@@ -23,7 +23,7 @@ COLUMNS = (
 NOTE = (
     "records/s: median of warm passes, files in the page cache. cold: of first passes, files out of it. "
     "of the limit: bytes a second, against plain sequential reading of the same files. cores: CPU time over wall time. "
-    "memory, files open: the most at any time, TensorFlow's own included."
+    "memory, files open: the most that was seen, TensorFlow's own included."
 )
 _CSV = ("records_per_second", "low", "high", "cold_records_per_second", "mb_per_second", "share_of_limit")
 _FIELDS = (
