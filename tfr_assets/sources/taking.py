@@ -20,7 +20,7 @@ from tfr_assets.sources.dict_rows import ShapesVaryError
 from tfr_assets.sources.files import FileBatches, RawFile, reading
 from tfr_assets.sources.inventory import Inventory
 from tfr_assets.sources.jsonl import JsonReader
-from tfr_assets.sources.kinds import SPLIT, TABLE, Found, kind_named
+from tfr_assets.sources.kinds import SPLIT, SPLIT_BY, TABLE, Found, kind_named
 from tfr_assets.sources.landing import (
     Landed,
     SourceFile,
@@ -340,11 +340,16 @@ def _split(
     batches: Iterator[pa.RecordBatch], source: Source, spool: Path, counts: dict[str, int]
 ) -> Iterator[pa.RecordBatch]:
     assert source.splits
+    by_folder = source.kind == TABLE and source.splits.folder
     for name, count, rows in deal(batches, source.splits, spool, str(source)):
         counts[name] = count
-        if source.kind == TABLE and source.splits.folder:
-            rows = (batch.drop_columns([SPLIT]) for batch in rows)
-        yield from _shuffled(rows, source, spool)
+        yield from _shuffled(_without(rows, SPLIT if by_folder else SPLIT_BY), source, spool)
+
+
+def _without(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[pa.RecordBatch]:
+    """Yields the rows without a column that has told their splits, if there is one."""
+    for batch in batches:
+        yield batch.drop_columns([column]) if column in batch.schema.names else batch
 
 
 def _shuffled(batches: Iterator[pa.RecordBatch], source: Source, spool: Path) -> Iterator[pa.RecordBatch]:
