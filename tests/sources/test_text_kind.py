@@ -322,10 +322,10 @@ def test_a_source_without_texts(tmp_path: Path, raw: Path) -> None:
     with pytest.raises(SourceError, match="there is no such file or folder"):
         records({"text": str(raw / "none")}, tmp_path)
     (raw / "a.txt").write_text("\n\n")
-    with pytest.raises(SourceError, match="no file of it can become a record"):
+    with pytest.raises(SourceError, match="no file of it can become a record: they are empty"):
         records({"text": str(raw / "a.txt")}, tmp_path)
     pd.DataFrame({"t": []}).to_csv(raw / "a.csv", index=False)
-    with pytest.raises(SourceError, match="no file of it can become a record"):
+    with pytest.raises(SourceError, match="no file of it can become a record: they are empty"):
         records({"text": {"path": str(raw / "a.csv"), "column": "t"}}, tmp_path)
 
 

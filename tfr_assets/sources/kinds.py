@@ -69,10 +69,15 @@ class Found:
         if len(self.first_skipped) < MOST_SKIPPED_SHOWN:
             self.first_skipped.append((file, reason))
         with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"{file}\t{' '.join(reason.split())}\n")
+            log.write(f"{_on_a_line(file)}\t{' '.join(reason.split())}\n")
 
 
 MOST_SKIPPED_SHOWN = 100
+
+
+def _on_a_line(file: str) -> str:
+    """Returns a path without line ends and tabs, which names of files can hold, but not a line of a log."""
+    return file if file.isprintable() else file.encode("unicode_escape").decode()
 
 
 class Expansion(Protocol):

@@ -117,6 +117,8 @@ def _of_listing(source: Source, landing: Path, progress: Progress) -> Inventory:
         rows = _Hashed(kind.list_rows(source, work, found))
         landed = _land(iter(rows), source, folder, lambda done, total: None)
         shutil.rmtree(work)
+        if not any(part.rows for part in landed.parts):
+            raise SourceError(f"{source}: no file of it can become a record{_why(found)}.")
         if found.skipped:
             found.log.replace(skipped)
         else:
@@ -127,10 +129,16 @@ def _of_listing(source: Source, landing: Path, progress: Progress) -> Inventory:
     return _of_landed_listing(source, landed, fingerprint, found)
 
 
+def _why(found: Found) -> str:
+    """Returns why there is no row."""
+    if not found.skipped:
+        return ": they are empty"
+    file, reason = found.first_skipped[0]
+    return f"; {found.skipped} were skipped. The first, {file}: {reason}"
+
+
 def _of_landed_listing(source: Source, landed: Landed, fingerprint: str, found: Found) -> Inventory:
     taken = _inventory(source, (), landed, fingerprint)
-    if not taken.rows:
-        raise SourceError(f"{source}: no file of it can become a record; {found.skipped} were skipped.")
     expansion = kind_named(source.kind).expansion(source, taken.schema, found.classes)
     return replace(
         taken,
