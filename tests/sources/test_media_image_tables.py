@@ -1,3 +1,4 @@
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -5,8 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.sources.kind_records import inventory_of, records_of
 from tests.sources.media_files import encoded, expand, image, list_kind
 from tfr_assets.errors import SourceError
+from tfr_assets.sources import Inventory
 from tfr_assets.sources.source import Source
 from tfr_assets.sources.splits import Splits
 
@@ -92,3 +95,31 @@ def test_tables_that_cannot_be_meant(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("picture\nx\n")
     with pytest.raises(SourceError, match=r"x\.csv: `column` is for images in Parquet or Arrow files"):
         list_kind(source(tmp_path / "x.csv"), tmp_path / "work")
+
+
+def test_splits_by_a_column_or_by_the_images(folder: Path, tmp_path: Path) -> None:
+    said = {"images": {"path": str(folder), "column": "picture"}}
+    inventory = inventory_of(said, tmp_path, Splits(column="kind", values=("a", "b", "c")))
+    assert inventory.splits == {"a": 2, "b": 3, "c": 1}
+    made = records_of(inventory)["image/encoded"].to_pylist()
+    assert made == [picture for _, picture in sorted(zip(LABELS, PICTURES, strict=True), key=lambda each: each[0])]
+    by_number = inventory_of(said, tmp_path, Splits({"train": 0.5, "test": 0.5}, key="n"))
+    assert set(by_number.splits.values()) <= {0, 2, 4, 6}  # every number is there in both files
+    with pytest.raises(SourceError, match=r"part-2\.parquet: has no column 'part'\. It has: picture, kind, n\."):
+        inventory_of(said, tmp_path, Splits(column="part", values=("a",)))
+
+    halves = Splits({"train": 0.5, "test": 0.5})
+    before = records_of_splits(inventory_of(said, tmp_path, halves))
+    more = [encoded(image(seed=n)) for n in range(10, 14)]
+    table = pa.table({"picture": pa.array(more, pa.binary()), "kind": ["a"] * 4, "n": range(4)})
+    pq.write_table(
+        pa.concat_tables([table, pq.read_table(folder / "train/part-2.parquet")]), folder / "train/part-2.parquet"
+    )
+    after = records_of_splits(inventory_of(said, tmp_path, halves))
+    assert {name: sorted(set(found) - set(more)) for name, found in after.items()} == before
+    assert all(before.values())
+
+
+def records_of_splits(inventory: Inventory) -> dict[str, list[bytes]]:
+    images = iter(records_of(inventory)["image/encoded"].to_pylist())
+    return {split: sorted(islice(images, rows)) for split, rows in inventory.splits.items()}

@@ -178,7 +178,7 @@ def test_zeros_in_front_are_kept_from_csv(tmp_path: Path) -> None:
         ([("x", "a"), ("z", "b")], r"a/y\.v2\.dat: .*labels\.csv has no row for it", ["a/y.v2.dat"]),
         (
             [("x", "a"), ("w", "b"), ("y.v2", "c"), ("z", "d")],
-            r"labels\.csv: row 2: there is no file 'w'",
+            r"labels\.csv: row 2: there is no file 'w'; bring it back or remove the row",
             ["labels.csv: row 2"],
         ),
     ],

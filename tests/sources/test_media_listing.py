@@ -327,3 +327,11 @@ def test_files_in_a_zip(tmp_path: Path) -> None:
     table, _ = list_any(f"zip://data::{tmp_path}/x.zip", tmp_path)
     assert names(table) == ["cat/1.dat", "dog/1.dat"]
     assert table["first"].to_pylist() == [ord("o"), ord("t")]
+
+
+def test_a_skipped_file_takes_one_line_of_the_log(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", {"a\n\tb.dat": b"bad", "ü c.dat": b"bad", "good.dat": b""})
+    found = listing.Found(tmp_path / "log", lambda done, total: None)
+    of = Source(path=str(folder), kind="images")
+    list(listing.list_files(of, PICKY, UNLABELLED, True, tmp_path, found))
+    assert found.log.read_text() == "a\\n\\tb.dat\tis bad\nü c.dat\tis bad\n"

@@ -148,3 +148,20 @@ def test_what_cannot_be_read_as_an_array_is_told_with_its_row(module: Callable[[
     )
     with pytest.raises(SourceError, match=r"row 1, column 'x': a value of type Odd cannot be read.*on another device"):
         take_inventory(Source(callable=f"{name}:rows"), landing)
+
+
+@pytest.mark.parametrize(
+    ("values", "type_"),
+    [
+        ([1, None, 2], pa.int8()),
+        ([2**63], pa.uint64()),
+        ([np.int64(3)], pa.int16()),
+        ([1, 2], pa.float64()),
+        ([[], [1], None], pa.list_(pa.int32())),
+        ([{"a": 1}, {}, None], pa.struct([("a", pa.int32()), ("b", pa.string())])),
+        ([{"a": None}], pa.struct([("a", pa.int32())])),
+        ([None, None], pa.int64()),
+    ],
+)
+def test_values_take_the_type_of_those_before(values: list, type_: pa.DataType) -> None:
+    assert as_arrow(values, type_).equals(pa.array(values, type_))

@@ -118,7 +118,29 @@ def test_no_rows_but_a_schema(give: Callable[..., Inventory]) -> None:
         ),
         ("yield {'a': {'b': 1}}; yield {'a': np.zeros((2, 2))}", "row 1, column 'a': .*a value of type ndarray"),
         ("yield {'a': np.zeros(2)}; yield {'a': np.array(['x'])}", "row 1, column 'a': .*arrays of <U1 and float64"),
-        ("yield {'a': 2**70}", "row 0, column 'a'.*too large"),
+        (
+            "yield from ({'a': n if n != 11003 else 1.5} for n in range(12000))",
+            "row 11003, column 'a': 1.5 is .*rows before 10000 made the column int64.*a fraction among whole numbers",
+        ),
+        (
+            "import datetime as d; yield from ({'a': d.date(2020, 1, 1) if n != 11003 else d.datetime(2020, 1, 1, 5)} "
+            "for n in range(12000))",
+            "row 11003, column 'a': datetime.*a time among days",
+        ),
+        (
+            "import decimal as d; yield from ({'a': n if n != 11003 else d.Decimal('1.5')} for n in range(12000))",
+            "row 11003, column 'a': .*a fraction among whole numbers",
+        ),
+        (
+            "yield from ({'a': [[n]] if n != 11003 else [[], [1.5]]} for n in range(12000))",
+            r"row 11003, column 'a': \[\[\], \[1.5\]\] is .*a fraction among whole numbers",
+        ),
+        (
+            "yield from ({'a': {'b': n} if n != 11003 else {'b': 1, 'c': 2}} for n in range(12000))",
+            "row 11003, column 'a': .*a key 'c' that those before lack",
+        ),
+        ("yield {'a': 2**70}", "row 0, column 'a'.*Whole numbers of 64 bits are the largest.*too large"),
+        ("yield {'a': 1j}", "row 0, column 'a': 1j is .*Yield numbers, texts, bytes, dates, arrays"),
         ("return pa.table([[1], [2]], names=['a', 'a'])", "2 columns are named 'a'"),
         ("return pd.DataFrame({'a': [1, 'x']})", "a DataFrame that cannot become Arrow:.*column a"),
         (

@@ -173,6 +173,33 @@ def test_rows_are_called_by_file_and_number(tmp_path: Path, raw: Path) -> None:
     assert listing["text"].to_pylist() == [f"{name[:-2]}{int(name[-1]) - 1}" for name in names]
 
 
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
+def test_a_column_of_the_table_tells_the_split(format_: str, tmp_path: Path, raw: Path) -> None:
+    said = {"text": {"path": str(write_table(raw, format_)), "column": "body"}}
+    inventory = inventory_of(said, tmp_path, Splits(column="stars", values=("1", "5")))
+    assert inventory.splits == {"1": 1, "5": 2}
+    assert records_of(inventory).to_pydict() == {"text": [TABLE["body"][1], TABLE["body"][0], TABLE["body"][2]]}
+    by_key = inventory_of(said, tmp_path, Splits({"a": 0.5, "b": 0.5}, key="day"))  # the same in all rows
+    assert sorted(by_key.splits.values()) == [0, 3]
+    with pytest.raises(SourceError, match=r"there is no column 'part'\. There are: id, body, stars, day"):
+        inventory_of(said, tmp_path, Splits(column="part", values=("a",)))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv"])
+def test_new_texts_never_move_old_ones_to_another_split(name: str, tmp_path: Path, raw: Path) -> None:
+    said = {"text": {"path": str(raw / name)} | ({"column": "t"} if name == "a.csv" else {})}
+    found = []
+    for new in ([], [f"new {number}" for number in range(7)]):
+        (raw / name).write_text("\n".join(["t", *new, *(f"old {number}" for number in range(100))]))
+        inventory = inventory_of(said, tmp_path, Splits({"train": 0.5, "test": 0.5}))
+        assert ".split_by" not in pq.read_schema(inventory.landed[0].path).names
+        texts = records_of(inventory)["text"].to_pylist()
+        where = ["train"] * inventory.splits["train"] + ["test"] * inventory.splits["test"]
+        found.append({text: split for text, split in zip(texts, where, strict=True) if text.startswith("old")})
+    assert found[0] == found[1]
+    assert set(found[0].values()) == {"train", "test"}
+
+
 def test_a_table_is_read_as_its_options_say(tmp_path: Path, raw: Path) -> None:
     (raw / "messages.txt").write_bytes("ham|schön\nspam|kaufen".encode("latin-1"))
     said = {
@@ -295,10 +322,10 @@ def test_a_source_without_texts(tmp_path: Path, raw: Path) -> None:
     with pytest.raises(SourceError, match="there is no such file or folder"):
         records({"text": str(raw / "none")}, tmp_path)
     (raw / "a.txt").write_text("\n\n")
-    with pytest.raises(SourceError, match="no file of it can become a record"):
+    with pytest.raises(SourceError, match="no file of it can become a record: they are empty"):
         records({"text": str(raw / "a.txt")}, tmp_path)
     pd.DataFrame({"t": []}).to_csv(raw / "a.csv", index=False)
-    with pytest.raises(SourceError, match="no file of it can become a record"):
+    with pytest.raises(SourceError, match="no file of it can become a record: they are empty"):
         records({"text": {"path": str(raw / "a.csv"), "column": "t"}}, tmp_path)
 
 

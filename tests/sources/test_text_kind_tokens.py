@@ -185,3 +185,15 @@ def test_sizes_are_about_those_of_the_columns(table: Path, module: Callable[[str
         assert sizes.dtype == np.int64
         texts = np.array([len(text.encode()) for text in TEXTS])
         assert (sizes == texts * (3 if options else 1)).all()
+
+
+def test_a_tokenizer_is_parsed_once_a_content(trained: Path) -> None:
+    tokens._trained.cache_clear()
+    first, again = (tokens.open_tokenizer(str(trained), None, {}) for _ in range(2))
+    assert first.digest == again.digest
+    assert tokens._trained.cache_info().misses == 1
+    trained.write_text(trained.read_text() + "\n")
+    assert tokens.open_tokenizer(str(trained), None, {}).digest != first.digest
+    cut = tokens.open_tokenizer(str(trained), 5, {}).encode(pa.array(["a " * 9], pa.large_string()), pa.array(["x"]))
+    assert len(cut[0]) == 5
+    assert tokens._trained.cache_info().misses == 3

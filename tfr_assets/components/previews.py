@@ -2,7 +2,6 @@
 
 import io
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -12,6 +11,8 @@ from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.sources.kinds import TABLE
 
 _RECORDS = 24
+_MOST_BYTES = 256 << 20  # of records that are held to be shown
+_SECONDS = 30  # that are drawn of a recording: decoded, a song takes a hundred megabytes
 _CHARACTERS = 600  # of the text that is shown of each of the first documents
 _TEXTS = 3
 _CLASS_NAME = "class/text"
@@ -45,47 +46,62 @@ def previews(inventory: Inventory, start: int, stop: int) -> dict[str, Any]:
 def _spread(inventory: Inventory, start: int, stop: int) -> pa.Table:
     """Returns rows from all over the range: rows that follow each other are often of one class."""
     count = min(_RECORDS, stop - start)
-    wanted = [start + number * (stop - start) // count for number in range(count)]
-    batches = [batch for row in wanted for batch in read_rows(inventory, row, row + 1)]
+    batches: list[pa.RecordBatch] = []
+    for row in (start + number * (stop - start) // count for number in range(count)):
+        batches += read_rows(inventory, row, row + 1)
+        if sum(batch.nbytes for batch in batches) > _MOST_BYTES:
+            break
     return pa.Table.from_batches(batches, inventory.schema)
 
 
 def _contact_sheet(rows: pa.Table, prefix: str) -> dg.MetadataValue:
     from tfr_assets.pictures import contact_sheet
 
-    if f"{prefix}/encoded" in rows.column_names:
-        images: list[Any] = rows[f"{prefix}/encoded"].to_pylist()
-    else:
-        sizes = zip(*(rows[f"{prefix}/{side}"].to_pylist() for side in ("height", "width", "channels")), strict=True)
-        pixels = (_values(rows[f"{prefix}/pixels"], row) for row in range(rows.num_rows))
-        images = [flat.reshape(size) for flat, size in zip(pixels, sizes, strict=True)]
+    is_encoded = f"{prefix}/encoded" in rows.column_names
+    images: list[Any] = rows[f"{prefix}/encoded"].to_pylist() if is_encoded else _pixels(rows, prefix)
     return _markdown(contact_sheet(images, _captions(rows, prefix)), prefix)
+
+
+def _pixels(rows: pa.Table, prefix: str) -> list[Any]:
+    pixels = rows[f"{prefix}/pixels"]
+    if isinstance(pixels.type, pa.FixedShapeTensorType):  # which tells the shape of all
+        return [image.to_numpy() for image in pixels]
+    sizes = zip(*(rows[f"{prefix}/{side}"].to_pylist() for side in ("height", "width", "channels")), strict=True)
+    return [image.values.to_numpy().reshape(size) for image, size in zip(pixels, sizes, strict=True)]
 
 
 def _waveforms(rows: pa.Table, prefix: str) -> dg.MetadataValue:
     from tfr_assets.pictures import MOST_SOUNDS, waveform_strip
 
     rows = rows.slice(0, MOST_SOUNDS)
+    captions = _captions(rows, prefix)
     if f"{prefix}/samples" in rows.column_names:
         channels, rates = (rows[f"{prefix}/{name}"].to_pylist() for name in ("channels", "sample_rate"))
-        flat = (_values(rows[f"{prefix}/samples"], row) for row in range(rows.num_rows))
-        sounds = [(sound.reshape(-1, n)[:, 0], rate) for sound, n, rate in zip(flat, channels, rates, strict=True)]
+        flat = (sound.values.to_numpy() for sound in rows[f"{prefix}/samples"])
+        found = [(sound.reshape(-1, n)[:, 0], rate) for sound, n, rate in zip(flat, channels, rates, strict=True)]
     else:
-        sounds = list(_decoded(rows[f"{prefix}/encoded"].to_pylist()))
-    return _markdown(waveform_strip(sounds, _captions(rows, prefix)), prefix)
+        found = list(map(_decoded, rows[f"{prefix}/encoded"].to_pylist()))
+        captions = [
+            caption if len(sound) else f"{caption}: damaged"
+            for caption, (sound, _) in zip(captions, found, strict=True)
+        ]
+    sounds = [(sound[: _SECONDS * rate], rate) for sound, rate in found]
+    is_cut = any(len(sound) > _SECONDS * rate for sound, rate in found)
+    title = f"The first {_SECONDS} seconds of each" if is_cut else ""
+    return _markdown(waveform_strip(sounds, captions, title), prefix)
 
 
-def _decoded(recordings: list[bytes]) -> Iterator[tuple[Any, int]]:
+def _decoded(recording: bytes) -> tuple[Any, int]:
+    """Returns the first channel and its rate; no sample where it cannot be decoded, as headers need not tell."""
+    import numpy as np
     import soundfile
 
-    for recording in recordings:
-        samples, rate = soundfile.read(io.BytesIO(recording), dtype="float32", always_2d=True)
-        yield samples[:, 0], rate
-
-
-def _values(column: pa.ChunkedArray, row: int) -> Any:
-    value = column[row]
-    return (value.values if hasattr(value, "values") else value.value).to_numpy(zero_copy_only=False)
+    try:
+        with soundfile.SoundFile(io.BytesIO(recording)) as file:
+            samples = file.read(_SECONDS * file.samplerate + 1, dtype="float32", always_2d=True)
+            return samples[:, 0].copy(), file.samplerate
+    except soundfile.LibsndfileError:
+        return np.zeros(0, np.float32), 1
 
 
 def _texts(rows: pa.Table, name: str) -> dg.MetadataValue:

@@ -106,13 +106,21 @@ class DictRows:
                     key, error.form,
                 ) from error  # fmt: skip
             known = f", but the rows before {start} made the column {type_}" if type_ is not None else ""
-            remedy = "All values of a column must be of one type."
+            remedy = _remedy(error)
             if type_ is not None and pa.types.is_null(type_):
                 known = f", but no row before {start} had a value that tells the type"
                 remedy = "Yield Arrow tables, which have a schema."
             raise SourceError(
                 f"{where}: {repr(value).split(chr(10))[0]:.60} is {described(value)}{known}. {remedy} ({error})"
             ) from error
+
+
+def _remedy(error: Exception) -> str:
+    if isinstance(error, OverflowError):
+        return "Whole numbers of 64 bits are the largest: yield larger ones as texts or floats."
+    if "did not recognize Python value type" in str(error):
+        return "Yield numbers, texts, bytes, dates, arrays, or lists and dicts of these."
+    return "All values of a column must be of one type."
 
 
 def _converts(values: list[Any], type_: pa.DataType | None) -> bool:

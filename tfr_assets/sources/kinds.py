@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FILE = ".file"  # string: path below the source's folder, with "/"; unique; what splits hash and errors name
 KEY = ".key"  # string: what parts of a mixed record are joined by
 SPLIT = ".split"  # string: the split that the row's folder names, where splits are by folder
+SPLIT_BY = ".split_by"  # what tells the split of a row that is no file: a value beside it, or its content; not landed
 CLASS = ".class"  # string, null where unknown: the label's text
 BYTES = ".bytes"  # int64: size of the file
 CRC = ".crc32c"  # uint32: of the file's bytes, held against them when they are read again
@@ -68,10 +69,15 @@ class Found:
         if len(self.first_skipped) < MOST_SKIPPED_SHOWN:
             self.first_skipped.append((file, reason))
         with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"{file}\t{' '.join(reason.split())}\n")
+            log.write(f"{_on_a_line(file)}\t{' '.join(reason.split())}\n")
 
 
 MOST_SKIPPED_SHOWN = 100
+
+
+def _on_a_line(file: str) -> str:
+    """Returns a path without line ends and tabs, which names of files can hold, but not a line of a log."""
+    return file if file.isprintable() else file.encode("unicode_escape").decode()
 
 
 class Expansion(Protocol):

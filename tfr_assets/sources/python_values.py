@@ -12,9 +12,12 @@ An array is a NumPy array, or anything that NumPy can read as one (`__array__`) 
 tensor of TensorFlow or PyTorch. bfloat16 becomes float32, and float128 float64.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 from functools import cache
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -63,10 +66,38 @@ def as_arrow(values: Sequence[Any], type_: pa.DataType | None = None, form: Form
         if all(array.dtype != object or _is_flat(array) for array in there):
             return _arrays(arrays, there, type_, form)
     try:
-        return pa.array(values, type_)
+        return _array(values, type_)
     except NOT_CONVERTED:
-        plain = [_plain(value) for value in values]
-        return pa.array(plain, type_)
+        return _array([_plain(value) for value in values], type_)
+
+
+def _array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
+    """Returns what Arrow makes of values; TypeError, if it passed over a part of one."""
+    array = pa.array(values, type_)
+    _check_kept(values, array.type)
+    return array
+
+
+def _check_kept(values: Iterable[Any], type_: pa.DataType) -> None:
+    """Raises TypeError for what Arrow, of this type, leaves out: fractions, times of days, new keys of dicts."""
+    while pa.types.is_list(type_):
+        values = chain.from_iterable(value for value in values if isinstance(value, list | tuple))
+        type_ = type_.value_type
+    if pa.types.is_integer(type_) and _has(values, (float, np.floating, Decimal)):
+        raise TypeError("a fraction among whole numbers")
+    if pa.types.is_date(type_) and _has(values, (datetime,)):
+        raise TypeError("a time among days")
+    if pa.types.is_struct(type_):
+        rows = [value for value in values if isinstance(value, Mapping)]
+        names = {field.name for field in type_}
+        if new := next((key for row in rows for key in row if key not in names), None):
+            raise TypeError(f"a key {new!r} that those before lack")
+        for field in type_:
+            _check_kept([row.get(field.name) for row in rows], field.type)
+
+
+def _has(values: Iterable[Any], types: tuple[type, ...]) -> bool:
+    return any(issubclass(type_, types) for type_ in set(map(type, values)))
 
 
 def as_numpy(value: Any) -> Any:

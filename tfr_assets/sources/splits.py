@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.layout import check_split_name
-from tfr_assets.sources.kinds import FILE, SPLIT
+from tfr_assets.sources.kinds import FILE, SPLIT, SPLIT_BY
 
 ONLY_SPLIT = "train"
 
@@ -30,7 +30,7 @@ class Splits:
     Attributes:
         fractions: Share of each split, by a hash of the row's key; they sum to 1.
         key: The column that is hashed; None: a file's path below the source's where rows are files, a mixed record's
-            key, otherwise all columns of the row.
+            key, a line's or row's text, the bytes of an image in a table, otherwise all columns of the row.
         column: The column whose value names the split.
         folder: Names of the folders that are splits.
         values: With `column`: the names of all splits, which are its values.
@@ -62,6 +62,11 @@ class Splits:
         """The splits, in order."""
         return tuple(self.fractions) or self.values or self.folder
 
+    @property
+    def by_content(self) -> bool:
+        """Whether what a row holds is hashed, if it is no file."""
+        return bool(self.fractions) and self.key is None
+
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Splits":
         """Returns the splits that `dataclasses.asdict` gave."""
@@ -71,7 +76,8 @@ class Splits:
         """Returns the number of each row's split: int64 of shape (rows,).
 
         Args:
-            rows: Rows of a table or of a listing; by folder, with the column `.split`.
+            rows: Rows of a table or of a listing; by folder, with the column `.split`. What a column `.split_by` holds
+                goes before the column or key of that row.
             first_row: Number of the first of them, for messages.
             where: What the rows are from, for messages.
 
@@ -98,8 +104,8 @@ class Splits:
     def _keys(self, rows: pa.RecordBatch, where: str) -> Iterator[bytes | None]:
         if self.key is not None:
             keys = _text(_column(rows, self.key, "splits.key", where), self.key, "splits.key")
-        elif FILE in rows.schema.names:
-            keys = rows.column(FILE)
+        elif found := {SPLIT_BY, FILE} & set(rows.schema.names):
+            keys = rows.column(SPLIT_BY if SPLIT_BY in found else FILE)
         else:
             absent, between = (pa.scalar(mark, pa.large_string()) for mark in ("\0", "\x1f"))
             texts = [pc.fill_null(_text(rows.column(name), name, None), absent) for name in rows.schema.names]
@@ -112,6 +118,8 @@ def _hash(key: bytes | None) -> int:
 
 
 def _column(rows: pa.RecordBatch, name: str, field_name: str, where: str) -> pa.Array:
+    if SPLIT_BY in rows.schema.names:
+        return rows.column(SPLIT_BY)
     if name not in rows.schema.names:
         known = ", ".join(name for name in rows.schema.names if not name.startswith("."))
         raise ConfigError(f"{field_name}: {where} has no column {name!r}. It has: {known}.")

@@ -20,7 +20,7 @@ from tfr_assets.sources.dict_rows import ShapesVaryError
 from tfr_assets.sources.files import FileBatches, RawFile, reading
 from tfr_assets.sources.inventory import Inventory
 from tfr_assets.sources.jsonl import JsonReader
-from tfr_assets.sources.kinds import SPLIT, TABLE, Found, kind_named
+from tfr_assets.sources.kinds import SPLIT, SPLIT_BY, TABLE, Found, kind_named
 from tfr_assets.sources.landing import (
     Landed,
     SourceFile,
@@ -117,6 +117,8 @@ def _of_listing(source: Source, landing: Path, progress: Progress) -> Inventory:
         rows = _Hashed(kind.list_rows(source, work, found))
         landed = _land(iter(rows), source, folder, lambda done, total: None)
         shutil.rmtree(work)
+        if not any(part.rows for part in landed.parts):
+            raise SourceError(f"{source}: no file of it can become a record{_why(found)}.")
         if found.skipped:
             found.log.replace(skipped)
         else:
@@ -127,10 +129,16 @@ def _of_listing(source: Source, landing: Path, progress: Progress) -> Inventory:
     return _of_landed_listing(source, landed, fingerprint, found)
 
 
+def _why(found: Found) -> str:
+    """Returns why there is no row."""
+    if not found.skipped:
+        return ": they are empty"
+    file, reason = found.first_skipped[0]
+    return f"; {found.skipped} were skipped. The first, {file}: {reason}"
+
+
 def _of_landed_listing(source: Source, landed: Landed, fingerprint: str, found: Found) -> Inventory:
     taken = _inventory(source, (), landed, fingerprint)
-    if not taken.rows:
-        raise SourceError(f"{source}: no file of it can become a record; {found.skipped} were skipped.")
     expansion = kind_named(source.kind).expansion(source, taken.schema, found.classes)
     return replace(
         taken,
@@ -340,11 +348,16 @@ def _split(
     batches: Iterator[pa.RecordBatch], source: Source, spool: Path, counts: dict[str, int]
 ) -> Iterator[pa.RecordBatch]:
     assert source.splits
+    by_folder = source.kind == TABLE and source.splits.folder
     for name, count, rows in deal(batches, source.splits, spool, str(source)):
         counts[name] = count
-        if source.kind == TABLE and source.splits.folder:
-            rows = (batch.drop_columns([SPLIT]) for batch in rows)
-        yield from _shuffled(rows, source, spool)
+        yield from _shuffled(_without(rows, SPLIT if by_folder else SPLIT_BY), source, spool)
+
+
+def _without(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[pa.RecordBatch]:
+    """Yields the rows without a column that has told their splits, if there is one."""
+    for batch in batches:
+        yield batch.drop_columns([column]) if column in batch.schema.names else batch
 
 
 def _shuffled(batches: Iterator[pa.RecordBatch], source: Source, spool: Path) -> Iterator[pa.RecordBatch]:

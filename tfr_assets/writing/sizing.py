@@ -20,6 +20,7 @@ from tfr_assets.writing.plan import plan_features
 IDEAL, SMALLEST = 150_000_000, 10_000_000  # bytes a file
 ENOUGH_FILES = 10
 _SAMPLES, _SAMPLE_ROWS = 8, 64
+_SAMPLE_BYTES = 4_000_000  # after which no more of a sample is read: of large files, some are enough
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,13 @@ def _estimate(dataset: Dataset, inventory: Inventory, first: int, rows: int) -> 
     taken = size = 0
     for start in sorted({first + rows * sample // _SAMPLES for sample in range(_SAMPLES)} if rows else ()):
         stop = min(start + _SAMPLE_ROWS, first + rows)
+        row, before = start, size
         for batch in read_rows(inventory, start, stop):
-            for frames in encoder.encode(batch, start):
+            for frames in encoder.encode(batch, row):
                 taken, size = taken + len(frames.sizes), size + len(frames.data)
+            row += batch.num_rows
+            if size - before > _SAMPLE_BYTES:
+                break
     return size * rows // taken if taken else 0
 
 

@@ -3,7 +3,8 @@
 They are landed with the listing: rows in any order cannot be read from tables of images without reading all of it.
 """
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.columnar import describe, is_in_place, read_file
 from tfr_assets.sources.files import RawFile
-from tfr_assets.sources.kinds import BYTES, CLASS, FILE, KEY, SPLIT, TABLE, BadFileError, Found
+from tfr_assets.sources.kinds import BYTES, CLASS, FILE, KEY, SPLIT, SPLIT_BY, TABLE, BadFileError, Found
 from tfr_assets.sources.media.labelling import check_class
 from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
 from tfr_assets.sources.media.listing import REMEDY, Medium, batch_of
@@ -36,7 +37,8 @@ def list_tables(
 ) -> Iterator[pa.RecordBatch]:
     """Yields one row a table's row, in order of the files' names and rows.
 
-    Columns: .file (`PATH#ROW`), .key (the same), .split .class .bytes .content, and the medium's facts.
+    Columns: .file (`PATH#ROW`), .key (the same), .split .class .bytes .content, the medium's facts, and where splits
+    are not by folder, .split_by.
 
     Args:
         source: What to list: Parquet or Arrow files.
@@ -50,12 +52,15 @@ def list_tables(
         SourceError: There are no such files or columns, or an image is bad and `skip` is False.
     """
     assert source.path
-    schema = pa.schema([*(pa.field(*each) for each in _COLUMNS), *medium.facts])
+    dealt = source.splits is not None and not source.splits.folder
+    split_by = (source.splits.column or source.splits.key) if source.splits else None
+    dealt_by = [pa.field(SPLIT_BY, pa.large_binary())] if dealt else []
+    schema = pa.schema([*(pa.field(*each) for each in _COLUMNS), *medium.facts, *dealt_by])
     yield batch_of([], schema)
     root = root_of(source.path, source.storage_options)
-    tables = [(file, _groups_of(file, column, labels)) for file in _files(source)]
+    wanted = list(dict.fromkeys(name for name in (column, labels.label, split_by) if name))
+    tables = [(file, _groups_of(file, column, wanted)) for file in _files(source)]
     total, done = sum(sum(groups) for _, groups in tables), 0
-    wanted = [column, labels.label] if labels.by == "column" else [column]
     classes: set[str] = set()
     for file, groups in tables:
         name = file.path.removeprefix(root).lstrip("/")
@@ -63,6 +68,7 @@ def list_tables(
         first = 0
         for batch in read_file(file, groups, 0, sum(groups), wanted, _ROWS):
             rows = []
+            keys = _texts(batch, split_by)
             for row, (content, label) in enumerate(_images(batch, column, labels), first):
                 try:
                     facts = _look(content, label, labels, medium)
@@ -71,7 +77,8 @@ def list_tables(
                         raise SourceError(f"{file.path}: row {row}: {error}. {REMEDY}") from error
                     found.skip(f"{name}#{row}", str(error))
                     continue
-                rows.append((f"{name}#{row}", f"{name}#{row}", split, label, len(content), content, *facts))
+                key = [keys[row - first] if split_by else hashlib.sha256(content).digest()] if dealt else []
+                rows.append((f"{name}#{row}", f"{name}#{row}", split, label, len(content), content, *facts, *key))
                 classes.update([label] if label is not None else [])
                 found.bytes += len(content)
             first += batch.num_rows
@@ -90,12 +97,12 @@ def _files(source: "Source") -> list[RawFile]:
     return files
 
 
-def _groups_of(file: RawFile, column: str, labels: LabelOptions) -> tuple[int, ...]:
+def _groups_of(file: RawFile, column: str, wanted: Sequence[str]) -> tuple[int, ...]:
     """Returns the rows of each row group, of a table that has the columns."""
     contents = describe(file)
     schema = contents.schema
-    for name in (column, labels.label):
-        if name and name not in schema.names:
+    for name in wanted:
+        if name not in schema.names:
             raise SourceError(f"{file.path}: has no column {name!r}. It has: {', '.join(schema.names)}.")
     type_ = schema.field(column).type
     if pa.types.is_struct(type_) and type_.get_field_index(_BYTES_FIELD) >= 0:
@@ -120,13 +127,17 @@ def _images(batch: pa.RecordBatch, column: str, labels: LabelOptions) -> Iterato
     images = batch.column(column)
     if pa.types.is_struct(images.type):
         images = images.flatten()[images.type.get_field_index(_BYTES_FIELD)]
-    texts = [None] * batch.num_rows
-    if labels.by == "column":
-        try:
-            texts = batch.column(labels.label).cast(pa.string()).to_pylist()
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SourceError(f"column {labels.label!r} cannot name classes: {error}.") from error
-    return zip((image.as_py() or b"" for image in images), texts, strict=True)
+    return zip((image.as_py() or b"" for image in images), _texts(batch, labels.label), strict=True)
+
+
+def _texts(batch: pa.RecordBatch, name: str | None) -> list[str | None]:
+    """Returns a column's values as texts; nothing for no column."""
+    if not name:
+        return [None] * batch.num_rows
+    try:
+        return batch.column(name).cast(pa.string()).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SourceError(f"column {name!r} can name neither classes nor splits: {error}.") from error
 
 
 def _look(content: bytes, label: str | None, labels: LabelOptions, medium: Medium) -> tuple[Any, ...]:

@@ -179,4 +179,4 @@ class _ByTable:
     def missing(self) -> Iterator[tuple[str, str]]:
         for file, row in self._rows.items():
             if not self._files[row]:
-                yield f"{self._where}: row {row + 1}", f"there is no file {file!r}"
+                yield f"{self._where}: row {row + 1}", f"there is no file {file!r}; bring it back or remove the row"

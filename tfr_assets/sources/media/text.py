@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_assets.errors import SourceChanged
-from tfr_assets.sources.kinds import BYTES, CRC, FILE, Found
+from tfr_assets.sources.kinds import BYTES, CRC, FILE, SPLIT_BY, Found
 from tfr_assets.sources.media.contents import read_contents
 from tfr_assets.sources.media.labels import label_columns, label_fields, made_nulls
 from tfr_assets.sources.media.listing import Medium, list_files
@@ -60,7 +60,10 @@ def list_rows(source: Source, work: Path, found: Found) -> Iterator[pa.RecordBat
     """
     options = parse_options(source.options, _FIELD)
     tokenizer = _tokenizer(source, options)
+    by_content = source.splits is not None and source.splits.by_content
     for rows in _listed(source, options, work, found):
+        if by_content and TEXT in rows.schema.names:
+            rows = rows.append_column(SPLIT_BY, rows.column(TEXT))
         if tokenizer:
             digests = pa.repeat(pa.scalar(tokenizer.digest, pa.binary(32)), rows.num_rows)
             rows = rows.append_column(_TOKENIZER, digests)

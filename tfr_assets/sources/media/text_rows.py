@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.kinds import CLASS, FILE, KEY, SPLIT, Found
+from tfr_assets.sources.kinds import CLASS, FILE, KEY, SPLIT, SPLIT_BY, Found
 from tfr_assets.sources.media.labels import class_names, label_key
 from tfr_assets.sources.media.options import did_you_mean
 from tfr_assets.sources.media.text_decoding import cast_valid
@@ -34,7 +34,8 @@ def list_text_rows(source: Source, options: TextOptions, work: Path, found: Foun
     assert source.path
     table = Source(path=source.path, storage_options=source.storage_options, **options.table)
     label = options.labels.label if options.labels.by == "column" else None
-    columns = list(dict.fromkeys(name for name in (options.column, options.key, label) if name))
+    split_by = source.splits and (source.splits.column or source.splits.key)
+    columns = list(dict.fromkeys(name for name in (options.column, options.key, label, split_by) if name))
     inventory = take_table(table, columns, work / "table", found)
     by_folder = source.splits is not None and bool(source.splits.folder)
     classes: set[str] = set()
@@ -45,6 +46,8 @@ def list_text_rows(source: Source, options: TextOptions, work: Path, found: Foun
             listed[KEY] = key_texts(rows.column(options.key), f"{source}: column {options.key!r}")
         if by_folder:
             listed[SPLIT] = pa.repeat(pa.scalar(first_folder(source.path, path), pa.string()), rows.num_rows)
+        if split_by:
+            listed[SPLIT_BY] = rows.column(split_by)
         if label:
             listed[CLASS] = rows.column(label).cast(pa.string())
             classes.update(pc.unique(listed[CLASS].drop_null()).to_pylist())

@@ -11,8 +11,9 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,9 @@ import pyarrow.compute as pc
 
 from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.sources.files import RawFile
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Trained
 
 FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _FIELD = "source.text.tokenizer"
@@ -71,27 +75,9 @@ class _Trained:
     type = pa.list_(pa.int64())
 
     def __init__(self, name: str, most: int | None, storage_options: Mapping[str, Any]) -> None:
-        try:
-            from tokenizers import Tokenizer as Trained
-        except ImportError as error:
-            raise ConfigError(
-                f"{_FIELD}: {name} needs the package `tokenizers`, which is not installed: pip install tokenizers"
-            ) from error
         data = _read(name, storage_options)
         self.digest = hashlib.sha256(data).digest()
-        try:
-            self._tokenizer = Trained.from_buffer(data)
-        except Exception as error:  # the package raises nothing narrower
-            raise SourceError(f"{name}: is no tokenizer of the package `tokenizers`: {error}.") from error
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        if most is not None:
-            if most <= (special := self._tokenizer.num_special_tokens_to_add(False)):
-                raise ConfigError(
-                    f"source.text.max_length: {most} leaves no room for a token of the text: {name} adds {special} "
-                    "special ones. Raise it."
-                )
-            self._tokenizer.enable_truncation(most)
+        self._tokenizer = _trained(name, data, most)
 
     def encode(self, texts: pa.LargeStringArray, names: pa.Array) -> pa.Array:
         """Returns the ids of each text's tokens."""
@@ -108,6 +94,31 @@ class _Trained:
         for (at, _), found in zip(present, encoded, strict=True):
             tokens[at] = found.ids
         return pa.array(tokens, self.type)
+
+
+@lru_cache(maxsize=2)  # to parse one takes seconds, and whoever looks at single rows opens it for each
+def _trained(name: str, data: bytes, most: int | None) -> "Trained":
+    """Returns the tokenizer in a file, which pads nothing and truncates after `most` tokens."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ConfigError(
+            f"{_FIELD}: {name} needs the package `tokenizers`, which is not installed: pip install tokenizers"
+        ) from error
+    try:
+        tokenizer = Tokenizer.from_buffer(data)
+    except Exception as error:  # the package raises nothing narrower
+        raise SourceError(f"{name}: is no tokenizer of the package `tokenizers`: {error}.") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if most is not None:
+        if most <= (special := tokenizer.num_special_tokens_to_add(False)):
+            raise ConfigError(
+                f"source.text.max_length: {most} leaves no room for a token of the text: {name} adds {special} "
+                "special ones. Raise it."
+            )
+        tokenizer.enable_truncation(most)
+    return tokenizer
 
 
 class _Function:
