@@ -1,5 +1,6 @@
 """What `write` left on the disk, and what it left running."""
 
+import contextlib
 import os
 import threading
 import time
@@ -68,5 +69,10 @@ def own_threads() -> list[str]:
 
 
 def own_children() -> list[int]:
-    """Processes that this process has started and that still run."""
-    return children_of(os.getpid())
+    """Processes that writers have started and that still run; other tests may have started others."""
+    found = []
+    for child in children_of(os.getpid()):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if b"from tfr_assets." in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(child)
+    return found
