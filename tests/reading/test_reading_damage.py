@@ -94,9 +94,7 @@ def test_skipping_leaves_out_just_the_damaged_records_and_tells(written: Written
     layout = written(TABLE)
     places = [flip(shard(layout, 0), 2, 15), flip(shard(layout, 1), 5, 3)]
     dataset = tfr_assets.read(layout.folder, 4, reader=reader, on_error="skip")
-    message = (
-        rf"(?s)left out 2 of 30 records, because of damage:.*-0000[01]-of-00003: record . at byte ({places[0]}|{places[1]})"
-    )
+    message = rf"(?s)left out 2 of 30 records.*:.*-0000[01]-of-00003: record . at byte ({places[0]}|{places[1]})"
     with pytest.warns(UserWarning, match=message):
         found = ids(dataset)
     assert sorted(found) == [i for i in range(30) if i not in (2, 15)]
