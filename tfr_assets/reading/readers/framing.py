@@ -44,7 +44,7 @@ class Losses:
         """Tells of it, if there is anything: `count` is the number of all records."""
         if self.faults:
             places = lines(map(str, self.faults))
-            warnings.warn(f"{self.records} damaged records of {count} were left out:\n{places}", stacklevel=2)
+            warnings.warn(f"left out {self.records} of {count} records, because of damage:\n{places}", stacklevel=2)
 
 
 def piece_records(piece: Piece, compression: str, losses: Losses | None = None) -> Iterator[np.ndarray]:
