@@ -38,6 +38,7 @@ class Made:
     Attributes:
         asset: Its name within the dataset, such as `shards`.
         partitions: How many of it; 1 for an asset without partitions.
+        files: How many files these are.
         skipped: How many of these were there already.
         records: Records in all of them.
         bytes: Their size.
@@ -48,6 +49,7 @@ class Made:
 
     asset: str
     partitions: int = 0
+    files: int = 0
     skipped: int = 0
     records: int = 0
     bytes: int = 0
@@ -211,6 +213,7 @@ def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> Non
 
 def _add(made: Made, metadata: dict[str, Any]) -> None:
     made.partitions += 1
+    made.files += int(metadata.get("files", 1))
     made.skipped += metadata.get("written") is False
     records, size = int(metadata.get("dagster/row_count", 0)), int(metadata.get("dagster/size_bytes", 0))
     path = str(metadata.get("dagster/uri", ""))

@@ -54,7 +54,7 @@ def plan_table(name: str, sizes: "Sequence[SplitSize]") -> Group:
 
 
 def _files(made: "Made") -> str:
-    return f"{made.partitions}" + (f" ({made.skipped} there already)" if made.skipped else "")
+    return f"{made.files:,}" + (f" ({made.skipped} there already)" if made.skipped else "")
 
 
 def _speed(made: "Made") -> str:
