@@ -203,7 +203,8 @@ class _Tally:
     def warn(self, count: int) -> None:
         if self.skipped.records:
             told = lines(map(str, self.skipped.faults[:_FAULTS_TOLD]))
-            warnings.warn(f"{self.skipped.records} damaged records of {count} were left out:\n{told}", stacklevel=4)
+            left = f"left out {self.skipped.records} of {count} records, because of damage:\n{told}"
+            warnings.warn(left, stacklevel=4)
 
 
 def _convert_all(
