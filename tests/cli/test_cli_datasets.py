@@ -44,7 +44,7 @@ def test_an_unknown_dataset_is_wrong_usage_and_the_close_name_is_told(tmp_path: 
 def test_a_failed_run_says_why_and_exits_with_1(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_text("a file, where a folder is wanted")
-    done = tfr(data, "run", "flights", "--no-readers", "--json")
+    done = tfr(data, "run", "flights", "--json")
     assert done.returncode == 1
     (outcome,) = json.loads(done.stdout)
     assert outcome["ok"] is False
@@ -82,7 +82,7 @@ def test_an_interrupted_run_says_so_and_the_next_one_finishes_it(tmp_path: Path)
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     environment = {**os.environ, "TFR_DATA": str(data), "DAGSTER_HOME": str(home)}
-    command = [sys.executable, "-m", "tfr_assets.cli", "run", "flights", "--no-readers"]
+    command = [sys.executable, "-m", "tfr_assets.cli", "run", "flights"]
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -94,7 +94,7 @@ def test_an_interrupted_run_says_so_and_the_next_one_finishes_it(tmp_path: Path)
     _, told = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "interrupted; run again" in told
-    done = tfr(data, "run", "flights", "--no-readers")
+    done = tfr(data, "run", "flights")
     assert done.returncode == 0, done.stderr
     assert "there already)" in done.stdout
 

@@ -70,6 +70,8 @@ def test_ticks_are_round_numbers(low: float, high: float, labels: list[str]) -> 
 @settings(deadline=None)
 @given(st.floats(-1e30, 1e30), st.floats(1e-9, 1e30), st.integers(2, 10))
 @example(0.0, 1e-99, 5)
+@example(5.1, 4.3, 2)
+@example(-4.299849299849306e16, 1.0, 2)
 def test_ticks_lie_within_the_axis_and_tell_themselves_apart(low: float, span: float, most: int) -> None:
     high = low + max(span, abs(low) * 1e-6)
     found = ticks(low, high, most)

@@ -242,6 +242,14 @@ def test_arguments_that_cannot_be_meant_so(case: str, tmp_path: Path) -> None:
     assert names(tmp_path) == set()
 
 
+@pytest.mark.parametrize("part", ["raw", "shards", "merged"])
+def test_the_folder_of_a_dataset_is_left_alone(part: str, tmp_path: Path) -> None:
+    (tmp_path / "flights" / part).mkdir(parents=True)
+    with pytest.raises(ConfigError, match="is the folder of a dataset"):
+        write(pa.table({"a": [1]}), tmp_path / "flights", shards=1)
+    assert [path.name for path in (tmp_path / "flights").iterdir()] == [part]
+
+
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "x.tfrecord").mkdir()
     with pytest.raises(ConfigError, match="is a folder"):

@@ -35,7 +35,7 @@ def cli() -> None:
 
     \b
     tfr plan flights                      what raw data is there, and which files it will become
-    tfr run flights                       raw, shards, checks, merged, readers
+    tfr run flights                       raw, shards, checks, merged
     tfr verify data/flights/shards        every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
     tfr export flights f.array_record     the same records for Grain
@@ -79,10 +79,10 @@ def list_datasets(as_json: bool) -> None:
 
 @cli.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--readers/--no-readers", default=True, help="Also measure the readers (imports TensorFlow).")
+@click.option("--readers", is_flag=True, help="Also measure the readers, which takes a minute or more.")
 @as_json
 def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
-    """Materialize datasets end to end: raw, shards, checks, merged, readers.
+    """Materialize datasets end to end: raw, shards, checks, merged.
 
     What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster
     instance that `make ui` shows.

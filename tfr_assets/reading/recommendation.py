@@ -14,6 +14,7 @@ from tfr_assets.records.files import write_atomically
 
 FILE = "recommendation.json"
 DEFAULT = "vectorized"  # what is used where nothing is recommended
+LEAST_SECONDS = 0.1  # of a pass by the default: of a shorter one, little but its start is measured
 NO_DEFAULT: Mapping[str, str] = {
     "autotuned": "it reads several files in turn, so that the order is not the data's; use it where order is nothing",
     "bounded": "it reads several files in turn, so that the order is not the data's; use it where files are too many",
@@ -68,15 +69,18 @@ def recommend(measurements: Mapping[str, Measurement]) -> Recommendation | None:
     alike = comparable_to_latest(measurements)
     ranked = sorted(alike.values(), key=lambda each: each.warm.median, reverse=True)
     suitable = [each for each in ranked if each.reader not in NO_DEFAULT and each.complete]
-    if DEFAULT not in {each.reader for each in suitable}:
+    default = next((each for each in suitable if each.reader == DEFAULT), None)
+    if default is None:
         return None  # of a few that happened to be measured, the fastest may be slower
-    best = suitable[0]
+    is_little = default.seconds < LEAST_SECONDS
+    best = default if is_little else suitable[0]
+    why = f"the default: a pass takes {default.seconds * 1e3:.0f} ms, too little to tell readers apart"
     faster = [each for each in ranked if each.warm.median > best.warm.median]
     return Recommendation(
         reader=best.reader,
-        why=_why(best, suitable[1:]),
+        why=why if is_little else _why(best, suitable[1:]),
         records_per_second={each.reader: each.warm.median for each in ranked},
-        not_recommended={each.reader: NO_DEFAULT.get(each.reader, "it did not read every record") for each in faster},
+        not_recommended={each.reader: _why_not(each) for each in faster},
         batch_size=best.batch_size,
         hardware=best.hardware,
         data_version=best.data_version,
@@ -118,6 +122,12 @@ def recommended_reader(folder: Path) -> str | None:
             stacklevel=3,
         )
     return reader
+
+
+def _why_not(faster: Measurement) -> str:
+    if not faster.complete:
+        return "it did not read every record"
+    return NO_DEFAULT.get(faster.reader, "there is too little data to tell")
 
 
 def _why(best: Measurement, others: list[Measurement]) -> str:

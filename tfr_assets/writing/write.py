@@ -68,8 +68,8 @@ def write(
     import tfr_assets
 
     tfr_assets.write(table, "flights.tfrecord")                    # one file
-    tfr_assets.write(frames(), "data/flights", shards=16)          # data/flights/flights-train.tfrecord-00000-of-00016
-    tfr_assets.read("data/flights")
+    tfr_assets.write(frames(), "out/flights", shards=16)           # out/flights/flights-train.tfrecord-00000-of-00016
+    tfr_assets.read("out/flights")
     ```
 
     Rows become tf.Examples as the tables of `tfr_assets.records.features` say. Tables, DataFrames, dicts of columns and
@@ -78,8 +78,8 @@ def write(
     (`tfr_assets.writing.writers.rows`).
 
     Args:
-        data: An Arrow table, batch or reader; a pandas DataFrame; a dict of columns; or an iterable of such tables, of
-            dicts (one a row), of messages such as `tf.train.Example`, or of records that are serialized already
+        data: An Arrow table, batch or reader; a pandas DataFrame; a dict of columns; or an iterable of Arrow
+            or pandas tables, of dicts (each one record), of messages such as `tf.train.Example`, or of records that are serialized already
             (bytes).
         path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
         shards: Number of files; None: one file.
@@ -166,6 +166,10 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
     if ".tfrecord" in path.name or path.is_file():
         raise ConfigError(
             f"path={str(path)!r}: with `shards`, give the folder for them; for one file, leave `shards` out"
+        )
+    if any((path / part).is_dir() for part in ("raw", "shards", "merged")):
+        raise ConfigError(
+            f"path={str(path)!r} is the folder of a dataset; give another one, which only these shards use"
         )
     check_split_name(split)
     Layout(path.name, path)  # refuses a name that hides where the split's begins

@@ -163,6 +163,13 @@ def test_spreads_that_overlap_are_told_of() -> None:
     assert best and "their spreads overlap, so either will do" in best.why
 
 
+def test_of_a_pass_that_takes_no_time_nothing_is_concluded() -> None:
+    best = recommend(measured(vectorized=2_000, columnar=3_000, merged=4_000))
+    assert best and best.reader == "vectorized"
+    assert "takes 50 ms, too little to tell" in best.why
+    assert "too little data" in best.not_recommended["columnar"] and "merged file" in best.not_recommended["merged"]
+
+
 def test_a_reader_that_lost_a_record_is_not_recommended() -> None:
     both = measured(vectorized=10) | {"columnar": measurement("columnar", 30, records_read=99)}
     best = recommend(both)
