@@ -75,7 +75,7 @@ def check_split_name(name: str) -> None:
     Raises:
         ConfigError: The name holds other characters than letters, digits and underscores.
     """
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(f"split name {name!r}: use letters, digits and underscores only, such as 'train'")
 
 

@@ -15,6 +15,7 @@ import tfr_assets
 from tests.sources import media_files, recordings
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout
+from tfr_assets.reading.pipelines import READERS
 
 Written = Callable[..., Layout]
 
@@ -93,6 +94,32 @@ def test_recordings_are_samples_as_soundfile_reads_them(written: Written, form: 
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
+@pytest.mark.parametrize("reader", [name for name in READERS if name not in ("data_service", "merged")])
+def test_every_reader_gives_recordings_alike(written: Written, reader: str) -> None:
+    samples = [recordings.tone(seconds=seconds, channels=2) for seconds in (0.1, 0.2)]
+    contents = [recordings.wav16(samples[0]), None, recordings.wav16(samples[1])]
+    layout = written(pa.table({"audio/encoded": contents, "id": range(3)}), shards=1)
+    dataset = tfr_assets.read(layout.folder, decode=True, reader=reader)
+    spec = dataset.element_spec["audio/encoded"]
+    assert (spec.shape.as_list(), spec.dtype, spec.ragged_rank) == ([None, None, None], tf.float32, 1)
+    (batch,) = dataset
+    found = dict(zip(batch["id"].numpy().tolist(), batch["audio/encoded"], strict=True))
+    assert found[1].shape == (0, 2)
+    for row, content in ((0, contents[0]), (2, contents[2])):
+        expected = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)[0]
+        np.testing.assert_array_equal(found[row].numpy(), expected)
+
+
+@pytest.mark.parametrize("reader", ["vectorized", "naive"])
+def test_recordings_of_one_and_of_two_channels_in_a_batch_are_an_error(written: Written, reader: str) -> None:
+    contents = [recordings.wav16(recordings.tone(seconds=0.1, channels=count)) for count in (1, 2)]
+    dataset = tfr_assets.read(
+        written(pa.table({"audio/encoded": contents}), shards=1).folder, decode=True, reader=reader
+    )
+    with pytest.raises(tf.errors.InvalidArgumentError, match="audio/encoded holds recordings of different numbers of"):
+        list(dataset)
+
+
 def test_recordings_of_one_length_are_dense(written: Written) -> None:
     wav = recordings.wav16(recordings.tone(seconds=0.1))
     layout = written(pa.table({"audio/encoded": [wav, wav]}), shards=1)
@@ -105,7 +132,8 @@ def test_recordings_of_one_length_are_dense(written: Written) -> None:
 @pytest.mark.parametrize(
     ("decode", "message"),
     [
-        (True, "there is no image/encoded or audio/encoded in this dataset; leave it out"),
+        (True, "there is no image/encoded or audio/encoded among the columns; leave it out"),
+        (5, "decode=5 must be True, False, or some of the features' names"),
         (["x"], "'x' cannot be decoded"),
         ({"image/encoded": (1, 1, 1)}, "'image/encoded' cannot be decoded"),
     ],

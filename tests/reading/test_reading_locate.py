@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -203,3 +204,9 @@ def test_files_is_checked(numbers: Layout) -> None:
 
 def test_files_of_no_records_are_found(written: Callable[..., Layout]) -> None:
     assert locate(written(TABLE.slice(0, 0)).folder).records == 0
+
+
+@pytest.mark.parametrize("what", [None, 5, b"flights"])
+def test_what_is_no_name_is_refused(what: Any) -> None:
+    with pytest.raises(ConfigError, match="must be the name of a dataset, a path or a URL"):
+        locate(what)

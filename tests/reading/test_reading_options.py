@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import tfr_assets
-from tfr_assets.errors import ConfigError, StaleError, WriteError
+from tfr_assets.errors import ConfigError, DamagedFile, StaleError, WriteError
 from tfr_assets.layout import Layout
 from tfr_assets.reading.locate import locate
 from tfr_assets.reading.pipelines import READERS, ReadOptions
@@ -28,6 +28,13 @@ TABLE = pa.table(
         "steps": [[i, i + 1] for i in range(20)],
     }
 )
+
+
+@pytest.mark.parametrize("reader", [name for name in READERS if name != "data_service"])
+def test_every_reader_gives_only_the_chosen_columns(written: Written, reader: str) -> None:
+    dataset = tfr_assets.read(written(TABLE).folder, 8, columns=["name", "id"], reader=reader)
+    assert set(dataset.element_spec) == {"name", "id"}
+    assert sorted(value for batch in dataset for value in batch["id"].numpy().tolist()) == list(range(20))
 
 
 @pytest.mark.parametrize("sequence", [(), ("steps",)])
@@ -107,6 +114,19 @@ def test_a_folder_that_holds_no_cache_is_refused(numbers: Layout, tmp_path: Path
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match=r"cannot make a folder for the cache in .*; give another"):
         READERS["cache_file"](locate(numbers.folder), ReadOptions(cache_folder=tmp_path / "file"))
+
+
+def test_merged_passes_over_damage_of_its_own_file(numbers: Layout) -> None:
+    path = numbers.merged_path()
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 3)
+    with pytest.raises(DamagedFile, match=r"sample-train.tfrecord: \d+ bytes, its manifest says"):
+        tfr_assets.read(numbers.folder, reader="merged")
+    with pytest.warns(UserWarning, match="left out 1 of 10 records"):
+        found = [
+            int(x) for batch in tfr_assets.read(numbers.folder, reader="merged", on_error="skip") for x in batch["x"]
+        ]
+    assert found == list(range(9))
 
 
 def test_merged_reads_the_file_that_the_shards_were_merged_into(numbers: Layout) -> None:

@@ -53,6 +53,17 @@ def test_all_records_come_through_two_epochs_and_the_workers_go_with_the_dataset
     assert wait_for(lambda: not children() - before)
 
 
+def test_a_seed_makes_the_order_the_same_in_every_run(written: Written) -> None:
+    folder = written(TABLE, shards=7).folder
+    first, again = (
+        [ids(dataset) for _ in range(2)]
+        for dataset in (tfr_assets.read(folder, 512, reader="file_queue", shuffle=True, seed=3) for _ in range(2))
+    )
+    assert first == again
+    assert first[0] != first[1]
+    assert sorted(first[0]) == list(range(ROWS))
+
+
 def test_an_iterator_closed_early_leaves_no_process(written: Written, before: set[int]) -> None:
     dataset = tfr_assets.read(written(TABLE).folder, 64, reader="file_queue")
     iterator = iter(dataset)

@@ -98,8 +98,18 @@ def test_a_file_that_vanishes_is_an_error(memory: tuple[str, Any]) -> None:
     url, fs = memory
     dataset = tfr_assets.read(url)
     fs.rm("/bucket/sample/shards/sample-train.tfrecord-00001-of-00003")
-    with pytest.raises(tf.errors.InvalidArgumentError, match="00001-of-00003"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="00001-of-00003: is no longer there; have it put back"):
         ids(dataset)
+
+
+def test_a_url_that_nothing_reads_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"nosuch://x: nothing here reads nosuch://; use https"):
+        tfr_assets.read("nosuch://x")
+
+
+def test_worker_processes_do_not_see_this_ones_memory(memory: tuple[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="'file_queue' reads in other processes, which do not see memory://"):
+        tfr_assets.read(memory[0], reader="file_queue")
 
 
 def test_a_set_that_its_manifests_do_not_vouch_for_is_refused(memory: tuple[str, Any]) -> None:

@@ -228,6 +228,11 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     "compression": ({"compression": "GZIP"}, "compression='GZIP' is none of none, gzip, zlib"),
     "workers": ({"workers": 0}, "workers=0 must be a positive integer"),
     "columns": ({"features": FeatureOptions(drop=("k",))}, r"features\.drop: there is no column 'k'"),
+    "options in a dict": ({"features": {"drop": ["n"]}}, "features={'drop': \\['n'\\]} must be FeatureOptions"),
+    "progress": ({"progress": "yes"}, "progress='yes' must be True, False or a function"),
+    "workers that are no number": ({"workers": True}, "workers=True must be a positive integer"),
+    "shards that are no number": ({"path": "x", "shards": True}, "shards=True is not between"),
+    "a number for a split's name": ({"path": "x", "shards": 2, "split": 5}, "split name 5: use letters"),
     "options for records": ({"data": [b"a"], "features": FeatureOptions()}, "serialized already"),
 }
 
@@ -248,6 +253,12 @@ def test_the_folder_of_a_dataset_is_left_alone(part: str, tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="is the folder of a dataset"):
         write(pa.table({"a": [1]}), tmp_path / "flights", shards=1)
     assert [path.name for path in (tmp_path / "flights").iterdir()] == [part]
+
+
+@pytest.mark.parametrize("path", ["memory://bucket/x.tfrecord", 5, None])
+def test_a_path_that_is_none(path: Any) -> None:
+    with pytest.raises(ConfigError, match=r"path=.* must be a path on this machine"):
+        write(NUMBERS, path)
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
@@ -271,9 +282,10 @@ def raising() -> Iterator[dict[str, int]]:
 BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
     "nothing": ([], SourceError, "data: gave no rows, and nothing that tells its columns"),
     "an empty generator": (iter([]), SourceError, "data: gave no rows"),
-    "a number": (3, SourceError, "data: gave a value of type int"),
-    "a path": ("data.parquet", SourceError, "data: .*type str"),
-    "numbers": ([1, 2], SourceError, "data: item 0 is a value of type int"),
+    "a number": (3, SourceError, "data: is a value of type int; give an Arrow table, .* or bytes"),
+    "a path": ("data.parquet", SourceError, "data: is a value of type str; give an Arrow table, .* or bytes"),
+    "one record": (b"record", SourceError, "data: is a value of type bytes; give an Arrow table, .* or bytes"),
+    "numbers": ([1, 2], SourceError, "data: item 0 is a value of type int; give an Arrow table, .* or bytes"),
     "a record, then a row": (
         [b"a", {"a": 1}],
         SourceError,

@@ -11,13 +11,14 @@ import numpy as np
 
 from tfr_assets.errors import ConfigError, DamagedFile
 from tfr_assets.reading.ahead import Ahead, Task
+from tfr_assets.reading.columns import chosen_columns
 from tfr_assets.reading.convert import converter
 from tfr_assets.reading.files import RecordFiles, lines
 from tfr_assets.reading.locate import FileChoice, locate
 from tfr_assets.reading.plan import plan_ranges, rows_of_piece, share_of
 from tfr_assets.records.arrays import joined
 from tfr_assets.records.features import SERIALIZED, FeatureSpec
-from tfr_assets.records.partitions import base_names, parts_of
+from tfr_assets.records.partitions import parts_of
 from tfr_assets.records.ranges import Columns, Range, RangeDecoder, Skipped
 
 Into = Literal["numpy", "arrow", "pandas"]
@@ -87,28 +88,16 @@ def batches(
             raise ConfigError(f"{option}={value!r} must be a positive integer")
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error={on_error!r}: use 'raise' or 'skip'")
-    found = name if isinstance(name, RecordFiles) else locate(name, files, root, split)
+    fit = on_error != "skip"
+    found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=fit)
+    if "://" in found.paths[0]:
+        raise ConfigError(f"{found.paths[0]}: batches are read from local files only; read a URL with tfr_assets.read")
     names = chosen_columns(found.features, columns)
     for column in names:
         _check_decodable(found.features, column)
     share = share_of(found.records, shard)
     convert = converter(found.features, names, into)
     return Batches(found, names, batch_size, share, on_error == "skip", workers, drop_remainder, convert)
-
-
-def chosen_columns(features: FeatureSpec, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Returns the names of the columns to read.
-
-    Raises:
-        ConfigError: There is no such column.
-    """
-    known = base_names(features)
-    if columns is None:
-        return known
-    if isinstance(columns, str) or (unknown := [column for column in columns if column not in known]):
-        what = f"{columns!r} is no list" if isinstance(columns, str) else f"there is no {unknown[0]!r}"
-        raise ConfigError(f"columns: {what}; choose from {', '.join(known)}")
-    return tuple(dict.fromkeys(columns))
 
 
 def _check_decodable(features: FeatureSpec, column: str) -> None:

@@ -2,32 +2,41 @@
 
 import dataclasses
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.records.features import FeatureSpec
+from tfr_assets.records.partitions import base_names
 
 
 def with_columns(files: RecordFiles, columns: Sequence[str] | None) -> RecordFiles:
-    """Returns the files, to be parsed for some columns only.
+    """Returns the files, to be parsed for some columns only, in the order of all. Raises as `chosen_columns`."""
+    if columns is None:
+        return files
+    names = chosen_columns(files.features, columns)
+    chosen = tuple(feature for feature in files.features.features if feature.base_name in names)
+    return dataclasses.replace(files, features=FeatureSpec(chosen))
+
+
+def chosen_columns(features: FeatureSpec, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Returns the names of the columns to read, each once, in the order asked for.
 
     Args:
-        files: The files.
-        columns: Names of tensors; None: all.
+        features: All features.
+        columns: Names; None: all.
 
     Raises:
         ConfigError: There is no such column, or none is chosen.
     """
+    known = base_names(features)
     if columns is None:
-        return files
-    names = {feature.base_name for feature in files.features.features}
-    if isinstance(columns, str) or not columns:
-        raise ConfigError(f"columns={columns!r} must be a list of some of {', '.join(sorted(names))}")
-    for column in columns:
-        if column not in names:
-            close = difflib.get_close_matches(str(column), names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(sorted(names))}"
-            raise ConfigError(f"there is no column {column!r}; {hint}")
-    chosen = tuple(feature for feature in files.features.features if feature.base_name in columns)
-    return dataclasses.replace(files, features=FeatureSpec(chosen))
+        return known
+    if isinstance(columns, str) or not isinstance(columns, Iterable) or not (names := tuple(dict.fromkeys(columns))):
+        raise ConfigError(f"columns={columns!r} must be a list of some of {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            raise ConfigError(f"there is no column {name!r}; {hint}")
+    return names

@@ -47,6 +47,8 @@ def locate(
     """
     if files not in (None, *CHOICES):
         raise ConfigError(f"files={files!r}: use 'shards', 'merged' or None: the shards if all are there, else merged")
+    if not isinstance(what, str | os.PathLike):
+        raise ConfigError(f"{what!r} must be the name of a dataset, a path or a URL")
     if isinstance(what, str) and "://" in what and not what.startswith("file://"):
         return locate_url(what, files, split, sizes_must_fit)
     if isinstance(what, str) and not re.search("[/.~]", what):

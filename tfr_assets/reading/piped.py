@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Thread
 
-from tfr_assets.errors import TfrError
+from tfr_assets.errors import SourceChanged, SourceError, TfrError
 from tfr_assets.records.files import write_all
 from tfr_assets.sources.files import RawFile
 
@@ -40,6 +40,8 @@ def _copy(url: str, descriptor: int, failures: list[TfrError]) -> None:
         with suppress(BrokenPipeError):  # who reads has seen enough
             for chunk in RawFile(url, "tfrecord").chunks():
                 write_all(descriptor, chunk)
+    except SourceChanged:  # whose message is for who writes a dataset
+        failures.append(SourceError(f"{url}: is no longer there; have it put back, or locate the files again"))
     except TfrError as error:
         failures.append(error)
     finally:

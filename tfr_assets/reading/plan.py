@@ -25,10 +25,21 @@ def share_of(records: int, shard: tuple[int, int] | None) -> tuple[int, int]:
     """
     if shard is None:
         return 0, records
+    check_shard(shard)
     index, count = shard
-    if not 0 <= index < count:
-        raise ConfigError(f"shard={shard!r}: give (index, count) with 0 <= index < count, such as (0, 4)")
     return index * records // count, (index + 1) * records // count
+
+
+def check_shard(shard: object) -> None:
+    """Refuses what names no worker's share.
+
+    Raises:
+        ConfigError: It is not `(index, count)`.
+    """
+    match shard:
+        case (int(index), int(count)) if 0 <= index < count and not isinstance(index, bool):
+            return
+    raise ConfigError(f"shard={shard!r} must be (index, count) with 0 <= index < count, such as (0, 4)")
 
 
 def rows_of_piece(files: RecordFiles, batch_size: int) -> int:

@@ -65,7 +65,8 @@ def read(
         reader: How to read; see `tfr_assets.reading.names`. None: the one that was measured to be the best here, if
             that was measured, else `vectorized`; for a URL, `autotuned`.
         shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
-        seed: Makes that order the same in every run; it differs from epoch to epoch all the same.
+        seed: Makes that order the same in every run, but with `data_service`, whose workers race; it differs from
+            epoch to epoch all the same.
         shard: Which part of the records, and of how many: `(0, 4)` for the first of four workers. All together get
             each record once; parts differ by one record at most.
         columns: Which tensors to give; None: all. Others are not parsed.

@@ -119,7 +119,7 @@ def recommended_reader(folder: Path) -> str | None:
         warnings.warn(
             f"reader {reader!r} was the fastest on {hardware}; this machine is {here}. "
             f"Measure here with `tfr bench readers {found.parent.name}`, or choose with reader=",
-            stacklevel=3,
+            stacklevel=4,
         )
     return reader
 

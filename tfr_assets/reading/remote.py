@@ -21,12 +21,17 @@ def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must
         sizes_must_fit: As for `locate`.
 
     Raises:
-        ConfigError: There is nothing at this URL, or no such split.
+        ConfigError: There is nothing at this URL, or no such split, or nothing reads such URLs.
         StaleError: Files are missing there, or of several versions.
         DamagedFile: A file differs from its manifest in size, or holds no tf.Examples.
         SourceError: The storage refuses.
     """
+    import fsspec  # not above: reading local files needs none
+
     url = url.rstrip("/")
+    scheme = url.partition("://")[0]
+    if scheme.rpartition("::")[2] not in fsspec.available_protocols():
+        raise ConfigError(f"{url}: nothing here reads {scheme}://; use https, s3, gs or another that fsspec knows")
     folder, _, name = url.rpartition("/")
     if is_record_file(name):
         return joined(_found(folder, [name]), sizes_must_fit)

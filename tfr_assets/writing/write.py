@@ -78,9 +78,9 @@ def write(
     (`tfr_assets.writing.writers.rows`).
 
     Args:
-        data: An Arrow table, batch or reader; a pandas DataFrame; a dict of columns; or an iterable of Arrow
-            or pandas tables, of dicts (each one record), of messages such as `tf.train.Example`, or of records that are serialized already
-            (bytes).
+        data: An Arrow table, batch or reader; a pandas DataFrame; a dict of columns; or an iterable of Arrow or pandas
+            tables, of dicts (each one record), of messages such as `tf.train.Example`, or of records that are
+            serialized already (bytes).
         path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
         shards: Number of files; None: one file.
         writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or such a function; None: `sharded_threads` for
@@ -100,13 +100,17 @@ def write(
     """
     started = time.perf_counter()
     count = 1 if shards is None else shards
-    paths = _paths(Path(path).expanduser().absolute(), shards, split)
+    paths = _paths(_local(path), shards, split)
     folder = paths[0].parent
     function = writer if callable(writer) else writer_named(writer or _best(count))
     if compression not in COMPRESSIONS:
         raise ConfigError(f"compression={compression!r} is none of {', '.join(COMPRESSIONS)}")
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
+    if workers is not None and (not _is_integer(workers) or workers < 1):
         raise ConfigError(f"workers={workers!r} must be a positive integer, such as 2")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ConfigError(f"progress={progress!r} must be True, False or a function that takes a number of records")
+    if not (features is None or isinstance(features, FeatureOptions)):
+        raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.features")
     rows = rows_of(data, count)
     _check_open_files(rows, count)
     plan = WritePlan(
@@ -150,6 +154,16 @@ def _best(count: int) -> str:
     return "sharded_threads" if count > 1 else "single_writer_queue"
 
 
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _local(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike) or "://" in os.fspath(path):
+        raise ConfigError(f"path={path!r} must be a path on this machine; copy the files elsewhere when they are whole")
+    return Path(path).expanduser().absolute()
+
+
 def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
     if shards is None:
         if ".tfrecord" not in path.name:
@@ -161,7 +175,7 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
                 f"path={str(path)!r} is a folder; give the name of a file, or `shards` and another folder"
             )
         return (path,)
-    if not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:
+    if not _is_integer(shards) or not 1 <= shards <= MAX_SHARDS:
         raise ConfigError(f"shards={shards!r} is not between 1 and {MAX_SHARDS}")
     if ".tfrecord" in path.name or path.is_file():
         raise ConfigError(

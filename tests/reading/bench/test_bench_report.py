@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+import tfr_assets
 from tests.reading.datasets import write_dataset
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import Layout
@@ -139,6 +140,9 @@ def test_another_machine_is_warned_about(layout: Layout, saved: dict[str, Path])
         path.write_text(content.replace('"cores": ', '"cores": 1'))
         with pytest.warns(UserWarning, match=r"reader 'vectorized' was the fastest on .*`tfr bench readers sample`"):
             assert recommended_reader(layout.folder) == "vectorized"
+        with pytest.warns(UserWarning, match="was the fastest on") as told:
+            tfr_assets.read(layout.folder)
+        assert told[0].filename == __file__  # the line that reads, not one of the library
     finally:
         path.write_text(content)
 

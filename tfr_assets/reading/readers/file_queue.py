@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
-from tfr_assets.errors import DamagedFile, SourceError, TfrError
+from tfr_assets.errors import ConfigError, DamagedFile, SourceError, TfrError
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.readers.framing import Losses, strings
 from tfr_assets.reading.readers.options import ReadOptions
@@ -33,15 +33,24 @@ _AHEAD = 2  # pieces a worker has at most: one that it reads, and the next
 def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Reads in `options.workers` processes, which live as long as the dataset and need no TensorFlow.
 
-    Records come in no particular order. Damage is always an error that names file, record and byte, or left out.
+    Records come as they are ready; with a seed, workers take turns, so that the order is always the same. Damage is
+    always an error that names file, record and byte, or left out.
+
+    Raises:
+        ConfigError: The files are in this process's memory.
     """
+    if files.paths[0].startswith("memory://"):
+        raise ConfigError(
+            "reader 'file_queue' reads in other processes, which do not see memory://; use another for it"
+        )
     pieces = pieces_of(files, options.shard)
     count = sum(piece.records for piece in pieces)
     pool = _Pool(files.compression, options.on_error == "skip", min(options.workers, len(pieces)))
     rng = random.Random(options.seed)
 
     def epoch() -> Iterator[tuple[np.ndarray, str]]:
-        return _epoch(rng.sample(pieces, len(pieces)) if options.shuffle else pieces, pool, count)
+        order = rng.sample(pieces, len(pieces)) if options.shuffle else pieces
+        return _epoch(order, pool, count, in_turn=options.seed is not None)
 
     found = rebatched(checked_chunks(epoch), options, None if pool.skips else count)
     dataset = parsed_in_parallel(found, files, options)
@@ -78,19 +87,19 @@ class _Pool:
         return Process.start("tfr_assets.reading.readers.queue_worker", "serve", self._compression, self.skips)
 
 
-def _epoch(pieces: list[Piece], pool: _Pool, count: int) -> Iterator[tuple[np.ndarray, str]]:
+def _epoch(pieces: list[Piece], pool: _Pool, count: int, in_turn: bool) -> Iterator[tuple[np.ndarray, str]]:
     """Yields records, or what went wrong, as `checked_chunks` takes them."""
     losses = Losses()
     try:
         with pool.lent() as workers:
-            yield from _received(deque(pieces), workers, losses)
+            yield from _received(deque(pieces), workers, losses, in_turn)
     except TfrError as error:
         yield np.empty(0, object), str(error)
     losses.warn(count)
 
 
 def _received(
-    pieces: deque[Piece], workers: dict[Connection, Process], losses: Losses
+    pieces: deque[Piece], workers: dict[Connection, Process], losses: Losses, in_turn: bool
 ) -> Iterator[tuple[np.ndarray, str]]:
     given: dict[Connection, deque[Piece]] = {connection: deque() for connection in workers}
     while pieces or any(given.values()):
@@ -99,7 +108,8 @@ def _received(
                 its.append(pieces.popleft())
                 with suppress(BrokenPipeError):  # that it is gone shows when it should answer
                     connection.send(its[-1])
-        for connection in cast(list[Connection], wait([each for each, its in given.items() if its])):
+        busy = [connection for connection, its in given.items() if its]
+        for connection in busy if in_turn else cast(list[Connection], wait(busy)):
             try:
                 kind, content = connection.recv()
             except (EOFError, OSError) as error:  # it was killed, perhaps amid an answer

@@ -1,5 +1,6 @@
 """The one file that holds all records of a split."""
 
+import dataclasses
 from pathlib import Path
 
 import tensorflow as tf
@@ -16,12 +17,16 @@ def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     Raises:
         ConfigError: The files are no dataset's shards.
         StaleError: There is no merged file yet, or it holds other records.
+        DamagedFile: It differs from its manifest in size, and damage is not to be passed over.
     """
-    return vectorized(files if len(files.paths) == 1 else merged_of(files), options)
+    if len(files.paths) > 1:
+        whole = merged_of(files, sizes_must_fit=options.on_error != "skip")
+        files = dataclasses.replace(whole, features=files.features)  # of which only some columns may be chosen
+    return vectorized(files, options)
 
 
-def merged_of(files: RecordFiles) -> RecordFiles:
-    """Returns the merged file of a dataset's shards. Raises as `merged`."""
+def merged_of(files: RecordFiles, sizes_must_fit: bool = True) -> RecordFiles:
+    """Returns the merged file of a dataset's shards. Raises as `merged`; DamagedFile as `gather`."""
     shard = Path(files.paths[0])
     stem, place, _ = shard.name.rpartition(".tfrecord-")
     if not place or "://" in files.paths[0]:
@@ -29,7 +34,7 @@ def merged_of(files: RecordFiles) -> RecordFiles:
     path, command = shard.parent.parent / "merged" / f"{stem}.tfrecord", f"`tfr run {dataset_of(shard.name)}`"
     if not path.is_file():
         raise StaleError(f"there is no merged file {path}; {command} writes it")
-    found = gather([path])
+    found = gather([path], sizes_must_fit)
     if found.records != files.records:
         raise StaleError(
             f"{path} holds {found.records} records, the shards {files.records}; {command} merges them anew"

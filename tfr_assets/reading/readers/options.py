@@ -8,6 +8,7 @@ from typing import Literal
 import tensorflow as tf
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.reading.plan import check_shard
 
 OnError = Literal["unchecked", "raise", "skip"]
 _ON_ERROR: tuple[OnError, ...] = ("unchecked", "raise", "skip")
@@ -63,8 +64,7 @@ class ReadOptions:
             raise ConfigError(f"shuffle={self.shuffle!r} must be a number of records to draw from, such as 10000")
         if self.seed is not None and not _is_integer(self.seed):
             raise ConfigError(f"seed={self.seed!r} must be an integer")
-        if not _is_shard(self.shard):
-            raise ConfigError(f"shard={self.shard!r} must be (index, count) with 0 <= index < count, such as (0, 4)")
+        check_shard(self.shard)
         if self.on_error not in _ON_ERROR:
             raise ConfigError(f"on_error={self.on_error!r}: use 'raise', 'skip' or 'unchecked'")
 
@@ -79,9 +79,3 @@ _POSITIVE = {"batch_size": 1024, "cycle_length": 4, "block_length": 1, "workers"
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_shard(value: object) -> bool:
-    if not isinstance(value, tuple) or len(value) != 2 or not all(map(_is_integer, value)):
-        return False
-    return bool(0 <= value[0] < value[1])

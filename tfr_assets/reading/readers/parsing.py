@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_assets.reading.decode import decoder
+from tfr_assets.reading.decode import AUDIO, batched_recordings, decoder, kind_of
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.spec import Tensors, parser
@@ -34,4 +34,7 @@ def parse_one(files: RecordFiles, options: ReadOptions) -> Callable[[tf.Tensor],
 
 def batch_of_ones(ones: tf.data.Dataset, options: ReadOptions) -> tf.data.Dataset:
     """Batches what `parse_one` gave; rows of different length become ragged tensors."""
-    return ones.ragged_batch(options.batch_size, options.drop_remainder, row_splits_dtype=tf.int64)
+    batches = ones.ragged_batch(options.batch_size, options.drop_remainder, row_splits_dtype=tf.int64)
+    if AUDIO not in map(kind_of, options.decode):
+        return batches
+    return batches.map(lambda tensors: batched_recordings(tensors, options.decode))

@@ -13,6 +13,7 @@ from pathlib import Path
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import index_path
 from tfr_assets.reading.files import RecordFiles, dataset_of
+from tfr_assets.reading.plan import share_of
 from tfr_assets.records.index import read_index
 
 
@@ -52,12 +53,11 @@ def pieces_of(files: RecordFiles, shard: tuple[int, int] = (0, 1)) -> list[Piece
     Raises:
         StaleError: A file that must be cut has no index that fits.
     """
-    index, count = shard
-    first, last = index * files.records // count, (index + 1) * files.records // count
+    first, last = share_of(files.records, shard)
     pieces, before = [], 0
     for path, records, size in zip(files.paths, files.counts, files.sizes, strict=True):
         begin, end = max(first - before, 0), min(last - before, records)
-        if (begin, end) == (0, records) and (records or count == 1):
+        if (begin, end) == (0, records) and (records or shard[1] == 1):
             pieces.append(Piece(path, 0, size, 0, records))
         elif begin < end:
             pieces.append(_cut(files, path, records, size, begin, end))

@@ -9,12 +9,17 @@ import pyarrow as pa
 
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.callables import batches_of, items_of, tables_of
+from tfr_assets.sources.dict_rows import described
 from tfr_assets.sources.python_values import Form, as_arrow, as_numpy
 from tfr_assets.sources.schema import empty_batch
 from tfr_assets.writing.writers.payloads import PAYLOADS
 
 _NAME = "data"  # what messages call it
 _BATCH_RECORDS, _BATCH_BYTES = 4_096, 4 << 20  # of records that are serialized already
+_ACCEPTED = (
+    "an Arrow table, batch or reader, a pandas DataFrame, a dict of columns, or an iterable of such tables, of dicts "
+    "(one a row), of messages such as tf.train.Example, or bytes"
+)
 _BYTES = bytes | bytearray | memoryview
 
 
@@ -35,13 +40,17 @@ def as_batches(data: Any, forms: Mapping[str, Form]) -> tuple[bool, Iterator[pa.
     """
     if isinstance(data, Mapping):
         data = _from_columns(data)
-    if is_table(data) or hasattr(data, "__arrow_c_stream__") or not isinstance(data, Iterable):
+    if is_table(data) or hasattr(data, "__arrow_c_stream__"):
         return False, batches_of(_NAME, tables_of(_NAME, data, forms))
+    if isinstance(data, str | _BYTES) or not isinstance(data, Iterable):
+        raise SourceError(f"{_NAME}: is {described(data)}; give {_ACCEPTED}")
     items = items_of(_NAME, data)
     head = list(islice(items, 1))
     items = chain(head, items)
     if head and _is_record(head[0]):
         return True, _of_payloads(items)
+    if head and isinstance(head[0], str | int | float | None):
+        raise SourceError(f"{_NAME}: item 0 is {described(head[0])}; give {_ACCEPTED}")
     return False, batches_of(_NAME, tables_of(_NAME, items, forms))
 
 
