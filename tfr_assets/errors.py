@@ -12,6 +12,9 @@
 The command line prints such an error as one message without a stack trace and exits with 1 (2 for wrong usage).
 """
 
+import difflib
+from collections.abc import Collection
+
 
 class TfrError(Exception):
     """A problem in the user's world rather than a bug: its message is meant to be read."""
@@ -43,3 +46,9 @@ class WriteError(TfrError):
 
 class DamagedFile(TfrError):
     """A file that is not what it must be. The message lists the first faults, by file, record and offset."""
+
+
+def suggestion(name: object, known: Collection[str], otherwise: str) -> str:
+    """Returns the question whether a close one of the known names was meant, or else `otherwise` and all of them."""
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else f"{otherwise} {', '.join(known)}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.records.arrays import Ragged, Strings
-from tfr_assets.records.decoder import Decoder, dtype_of, is_ragged
+from tfr_assets.records.decoder import Decoder
 from tfr_assets.records.features import Feature, FeatureOptions, FeatureSpec, Kind
 from tfr_assets.records.schema import derive_spec
 
@@ -33,7 +33,7 @@ def expected(feature: Feature, row: Row) -> list[Any]:
     if feature.name in row:
         kind, values = row[feature.name]
         return [single(value) for value in values] if kind == "float32" else list(values)
-    if is_ragged(feature):
+    if feature.is_ragged:
         return []
     absent = {Kind.FLOAT32: float("nan"), Kind.BYTES: b""}
     fill = feature.fill.encode() if isinstance(feature.fill, str) else feature.fill
@@ -51,7 +51,7 @@ def check(spec: FeatureSpec, payloads: list[bytes], rows: list[Row], room: int |
         values = column.values if isinstance(column, Ragged) else column
         if not isinstance(values, Strings):
             assert isinstance(values, np.ndarray)
-            assert values.dtype == dtype_of(feature)
+            assert values.dtype == np.dtype(feature.number_type)
 
 
 @examples(150)

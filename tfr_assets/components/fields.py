@@ -4,7 +4,6 @@ Every message begins with the field's name, says what was found, and what to wri
 expressions are put to Dagster itself, so that the two never disagree.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import parse_source, parse_splits
+from tfr_assets.sources.media.options import did_you_mean
 from tfr_assets.writing.dataset import MAX_SHARDS
 from tfr_assets.writing.writers.trials import MEASURED, WriterTrials
 
@@ -183,7 +183,7 @@ def parse_compression(value: Any) -> str:
     """Returns the name of a compression."""
     if value not in COMPRESSIONS:
         raise ConfigError(
-            f"compression: {value!r} is not known{_did_you_mean(value, COMPRESSIONS)}. Choose {_either(COMPRESSIONS)}"
+            f"compression: {value!r} is not known{did_you_mean(value, COMPRESSIONS)}. Choose {_either(COMPRESSIONS)}"
         )
     return str(value)
 
@@ -315,7 +315,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
 def unknown_key(where: str, key: object, known: Iterable[str]) -> str:
     """Returns what is said of a key that nothing knows."""
     known = list(known)
-    return f"{where}: not a setting{_did_you_mean(key, known)}. Known are {', '.join(known)}"
+    return f"{where}: not a setting{did_you_mean(key, known)}. Known are {', '.join(known)}"
 
 
 def _refuse_unknown(field: str, found: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -323,11 +323,6 @@ def _refuse_unknown(field: str, found: Mapping[str, Any], known: Iterable[str]) 
     for key in found:
         if key not in known:
             raise ConfigError(unknown_key(f"{field}.{key}", key, known))
-
-
-def _did_you_mean(found: object, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(found), list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _mapping(field: str, value: Any, expected: str) -> dict[str, Any]:

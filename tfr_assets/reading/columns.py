@@ -1,10 +1,9 @@
 """Some of a dataset's columns: what is not chosen is not parsed."""
 
 import dataclasses
-import difflib
 from collections.abc import Iterable, Sequence
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, suggestion
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.partitions import base_names
@@ -36,7 +35,5 @@ def chosen_columns(features: FeatureSpec, columns: Sequence[str] | None) -> tupl
         raise ConfigError(f"columns={columns!r} must be a list of some of {', '.join(known)}")
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-            raise ConfigError(f"there is no column {name!r}; {hint}")
+            raise ConfigError(f"there is no column {name!r}; {suggestion(name, known, 'there are')}")
     return names

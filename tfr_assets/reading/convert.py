@@ -7,7 +7,6 @@ import numpy as np
 
 from tfr_assets.errors import ConfigError, DamagedFile
 from tfr_assets.records.arrays import Column, Ragged, to_arrow
-from tfr_assets.records.decoder import is_ragged
 from tfr_assets.records.features import SERIALIZED, Feature, FeatureSpec, Kind
 from tfr_assets.records.partitions import parts_of
 from tfr_assets.records.ranges import Columns
@@ -56,7 +55,7 @@ def _frame(features: dict[str, Feature], arrays: dict[str, Any]) -> Any:
 
 
 def _may_be_null(feature: Feature) -> bool:
-    return not feature.shape and is_ragged(feature)
+    return not feature.shape and feature.is_ragged
 
 
 def _arrow(feature: Feature, column: Column) -> Any:

@@ -3,12 +3,11 @@
 A reader is a pure function of files and options, so that each can be measured like any other.
 """
 
-import difflib
 from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, suggestion
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.readers.autotuned import autotuned
 from tfr_assets.reading.readers.bounded import bounded
@@ -50,7 +49,5 @@ def reader_named(name: str) -> Reader:
         ConfigError: There is none of that name.
     """
     if name not in READERS:
-        close = difflib.get_close_matches(str(name), READERS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(READERS)}"
-        raise ConfigError(f"there is no reader {name!r}; {hint}")
+        raise ConfigError(f"there is no reader {name!r}; {suggestion(name, READERS, 'use one of')}")
     return READERS[name]

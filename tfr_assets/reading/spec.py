@@ -51,7 +51,6 @@ from tfr_assets.records.features import FLAT_VALUES, SERIALIZED, Feature, Featur
 
 _STORED = {Kind.INT64: tf.int64, Kind.FLOAT32: tf.float32, Kind.BYTES: tf.string}
 _ABSENT = {Kind.FLOAT32: math.nan, Kind.BYTES: ""}
-_NARROW = {t.name: t for t in (tf.bool, tf.int8, tf.int16, tf.int32, tf.uint8, tf.uint16, tf.uint32)}
 
 Tensors = dict[str, tf.Tensor | tf.RaggedTensor]
 Parsed: TypeAlias = tf.io.FixedLenFeature | tf.io.RaggedFeature
@@ -140,7 +139,7 @@ def _parsed_as(feature: Feature, features: FeatureSpec) -> Parsed:
         return tf.io.RaggedFeature(dtype, feature.name, [*lengths, *inner], tf.int64)
     if feature.part == SERIALIZED:
         return tf.io.FixedLenFeature((), dtype, "" if feature.optional else None)
-    if _is_ragged(feature):
+    if feature.is_ragged:
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)
     if not feature.optional:
         return tf.io.FixedLenFeature(feature.shape, dtype)
@@ -159,7 +158,7 @@ def _typed(feature: Feature, tensor: tf.Tensor | tf.RaggedTensor) -> tf.Tensor |
         return parse_tensors(feature, tensor)
     if feature.sequence:
         tensor = _steps(tensor, feature.value_shape)
-    elif feature.part != FLAT_VALUES and _is_ragged(feature) and (sizes := _inner_sizes(feature)):
+    elif feature.part != FLAT_VALUES and feature.is_ragged and (sizes := _inner_sizes(feature)):
         tensor = _grouped(tensor, sizes)
     return tf.cast(tensor, dtype) if (dtype := _dtype(feature)) != tensor.dtype else tensor
 
@@ -173,15 +172,11 @@ def _tensor_spec(feature: Feature, features: FeatureSpec, batch_size: int | None
         shape = (None,) * ragged_rank + feature.shape[1:]
     elif feature.sequence:
         ragged_rank += None in feature.value_shape
-    elif _is_ragged(feature):
+    elif feature.is_ragged:
         shape = (None, *_inner_sizes(feature))
     else:
         return tf.TensorSpec((batch_size, *shape), _dtype(feature))
     return tf.RaggedTensorSpec((batch_size, *shape), _dtype(feature), ragged_rank, row_splits_dtype=tf.int64)
-
-
-def _is_ragged(feature: Feature) -> bool:
-    return None in feature.shape or (feature.optional and feature.kind is Kind.INT64 and feature.fill is None)
 
 
 def _inner_sizes(feature: Feature) -> tuple[int | None, ...]:
@@ -205,8 +200,4 @@ def _steps(steps: tf.RaggedTensor, shape: tuple[int | None, ...]) -> tf.RaggedTe
 
 
 def _dtype(feature: Feature) -> tf.DType:
-    narrow = _NARROW.get(feature.value_type)
-    if feature.kind is not Kind.INT64 or narrow is None:
-        return _STORED[feature.kind]
-    fits = feature.fill is None or np.int64(feature.fill).astype(narrow.as_numpy_dtype) == feature.fill
-    return narrow if fits else tf.int64
+    return tf.string if feature.kind is Kind.BYTES else tf.as_dtype(feature.number_type)

@@ -27,9 +27,6 @@ from tfr_assets.records.parse import describe_problem
 
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 _STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: np.dtype(np.int64)}
-_NARROW: dict[str, np.dtype] = {
-    name: np.dtype(name) for name in ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")
-}
 
 
 @dataclass(frozen=True)
@@ -45,22 +42,6 @@ class Problem:
     text: str
 
 
-def is_ragged(feature: Feature) -> bool:
-    """Whether a feature's rows vary in length: as lists do, and optional integers that nothing is put in place of."""
-    if feature.part == SERIALIZED:  # bytes, whatever they stand for
-        return False
-    return None in feature.shape or (feature.optional and feature.kind is Kind.INT64 and feature.fill is None)
-
-
-def dtype_of(feature: Feature) -> np.dtype:
-    """Returns the type of a feature's numbers, as in the tables of `reading.spec`."""
-    narrow = _NARROW.get(feature.value_type)
-    if feature.kind is not Kind.INT64 or narrow is None:
-        return _STORED[feature.kind]
-    fits = feature.fill is None or np.int64(feature.fill).astype(narrow) == feature.fill
-    return narrow if fits else _STORED[feature.kind]
-
-
 class _Target:
     """The memory of one feature's column.
 
@@ -72,7 +53,7 @@ class _Target:
         self.feature, self.line = feature, line
         self._key = np.frombuffer(feature.name.encode() + bytes(8), np.uint8)
         self._fill = np.frombuffer(_fill_bytes(feature) + bytes(PADDING), np.uint8)
-        self._ragged = is_ragged(feature)
+        self._ragged = feature.is_ragged
         varying = None in feature.value_shape
         fill_size = -1
         if not self._ragged and feature.optional:
@@ -128,7 +109,7 @@ class _Target:
         if self.feature.kind is Kind.BYTES:
             flat = Strings(self.values[: used + 1], self.data[:size], inner)
         else:
-            flat = self.values[:used].astype(dtype_of(self.feature), copy=False)
+            flat = self.values[:used].astype(self.feature.number_type, copy=False)
             flat = flat.reshape(used // max(1, math.prod(inner)) if self._ragged else rows, *inner)
         if not self._ragged:
             return flat

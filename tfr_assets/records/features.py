@@ -46,6 +46,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+
 # what a feature holds of its column, where that is not simply its values; also the last part of such features' names
 SHAPE = "shape"
 FLAT_VALUES = "ragged_flat_values"
@@ -55,6 +57,7 @@ SERIALIZED = "serialized"
 PACKED = "packed"
 TENSORS = (PACKED, SERIALIZED)
 
+NARROW_TYPES = frozenset(("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"))  # stored as int64
 _VALUE_TYPE = re.compile(r"(?:^|: |<values=|\[value_type=)(\w+)")
 
 
@@ -132,6 +135,21 @@ class Feature:
         """The name of the tensor that readers make of it: all features of a ragged column become one."""
         is_ragged = self.part == FLAT_VALUES or self.is_row_lengths
         return self.name.removesuffix(f"/{self.part}") if is_ragged else self.name
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether rows vary in length for readers: lists do, and optional integers that nothing is put in place of."""
+        if self.part == SERIALIZED:  # one string of bytes, whatever it stands for
+            return False
+        return None in self.shape or (self.optional and self.kind is Kind.INT64 and self.fill is None)
+
+    @property
+    def number_type(self) -> str:
+        """NumPy's word for the type of readers' numbers: the column's, unless `fill` lies outside of it."""
+        if self.kind is not Kind.INT64 or self.value_type not in NARROW_TYPES:
+            return self.kind.value
+        fits = self.fill is None or np.int64(self.fill).astype(self.value_type) == self.fill
+        return self.value_type if fits else self.kind.value
 
     @property
     def size(self) -> int:

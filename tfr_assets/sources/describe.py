@@ -1,6 +1,5 @@
 """What YAML says of raw data → `Source`."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.sources.kinds import KINDS, TABLE
+from tfr_assets.sources.media.options import did_you_mean
 from tfr_assets.sources.source import Source
 from tfr_assets.sources.splits import Splits
 
@@ -60,8 +60,7 @@ def _table(value: Mapping[str, Any], field: str) -> Source:
 def _refuse_unknown(field: str, value: Mapping[str, Any], known: Sequence[str]) -> None:
     for name in value:
         if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            hint = did_you_mean(name, known)
             raise ConfigError(f"{field}.{name}: not a setting{hint}. Known are {', '.join(known)}")
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tfr_assets.records.features import FLAT_VALUES, ROW_LENGTHS, SERIALIZED, Feature, FeatureSpec, Kind
+from tfr_assets.records.features import FLAT_VALUES, NARROW_TYPES, ROW_LENGTHS, SERIALIZED, Feature, FeatureSpec, Kind
 from tfr_assets.sources import Inventory
 
 Json = dict[str, Any]
@@ -36,7 +36,6 @@ _ONE_FRAME = {"jpeg", "png", "bmp"}
 _LONGEST_NAME = 200  # bytes of a file's name; the system's 255 less what a temporary name adds
 _STORED = {Kind.INT64: "int64", Kind.FLOAT32: "float32", Kind.BYTES: "string"}
 _TEXTS = {"string", "large_string", "string_view"}
-_NARROW = {"bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"}
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def _connector(feature: Feature, labelled: bool) -> Json:
 
 
 def _tensor(feature: Feature, shape: Sequence[int | None], **more: bool) -> Json:
-    narrow = feature.kind is Kind.INT64 and feature.value_type in _NARROW
+    narrow = feature.kind is Kind.INT64 and feature.value_type in NARROW_TYPES
     dtype = feature.value_type if narrow else _STORED[feature.kind]
     tensor = {"dtype": dtype, "encoding": "none", "shape": _shape(shape), **more}
     described = f"tf.io.serialize_tensor of {feature.arrow_type}" if feature.part == SERIALIZED else feature.arrow_type

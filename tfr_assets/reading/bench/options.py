@@ -1,11 +1,10 @@
 """What to measure of the readers, and how often."""
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, suggestion
 from tfr_assets.reading.names import READER_NAMES
 
 _LONGEST_MS = 60_000
@@ -69,9 +68,7 @@ def _check_whole(field: str, value: Any, least: int, example: str) -> None:
 def _check_name(name: Any) -> None:
     if name in READER_NAMES:
         return
-    close = difflib.get_close_matches(str(name), READER_NAMES, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(READER_NAMES)}"
-    raise ConfigError(f"readers.only: there is no reader {name!r}; {hint}")
+    raise ConfigError(f"readers.only: there is no reader {name!r}; {suggestion(name, READER_NAMES, 'known are')}")
 
 
 def _check_milliseconds(field: str, value: Any) -> None:

@@ -1,9 +1,8 @@
 """The writers by name."""
 
-import difflib
 from collections.abc import Callable
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, suggestion
 from tfr_assets.writing.writers.locked import locked
 from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.report import Report
@@ -28,7 +27,5 @@ def writer_named(name: str) -> Writer:
         ConfigError: There is none of that name.
     """
     if name not in WRITERS:
-        close = difflib.get_close_matches(str(name), WRITERS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(WRITERS)}"
-        raise ConfigError(f"there is no writer {name!r}; {hint}")
+        raise ConfigError(f"there is no writer {name!r}; {suggestion(name, WRITERS, 'use one of')}")
     return WRITERS[name]

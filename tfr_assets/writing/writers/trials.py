@@ -1,10 +1,9 @@
 """What is measured of a dataset's writers, as its YAML says it. Imports nothing heavy: definitions load it."""
 
-import difflib
 import os
 from dataclasses import dataclass
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, suggestion
 
 SEED = "seed"
 MEASURED = ("serial", "sharded_threads", "sharded_processes", "single_writer_queue", "locked", SEED)
@@ -37,9 +36,9 @@ class WriterTrials:
                 raise ConfigError(f"writers.{name}: expected a whole number from 1 up; found {count!r}")
         for name in self.only:
             if name not in MEASURED:
-                close = difflib.get_close_matches(str(name), MEASURED, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(MEASURED)}"
-                raise ConfigError(f"writers.only: there is no writer {name!r}; {hint}")
+                raise ConfigError(
+                    f"writers.only: there is no writer {name!r}; {suggestion(name, MEASURED, 'there are')}"
+                )
         if not self.only or len(set(self.only)) < len(self.only):
             raise ConfigError(f"writers.only: expected names that differ, at least one; found {list(self.only)}")
 
