@@ -8,24 +8,52 @@ from pathlib import Path
 
 import numpy as np
 
-from tfr_assets.records.jit import address_of, inlined, kernel, load_i64, store_u8
+from tfr_assets.records.jit import address_of, inlined, kernel, leading_zeros, load_i64, store_u8, store_u64
 
 FRAMING = 16  # bytes of a frame besides its record
 _BLOCK = 4 << 20  # bytes of text at a time: memory does not grow with the file
 _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
+_OVERRUN = 8  # bytes that may be written beyond the text
+_EIGHT = np.uint64(10**8)
+_ZEROS = np.uint64(0x30303030_30303030)  # eight times the digit
+
+
+@inlined
+def _eight_digits(number):
+    """Returns the digits of a number below 10^8, a byte each, the first in the lowest: all halves divided at once."""
+    pairs = number // np.uint64(10_000) | number % np.uint64(10_000) << np.uint64(32)
+    tens = (pairs * np.uint64(10_486) >> np.uint64(20)) & np.uint64(0x0000007F_0000007F)  # each of four digits / 100
+    pairs = tens | (pairs - tens * np.uint64(100)) << np.uint64(16)
+    tens = (pairs * np.uint64(103) >> np.uint64(10)) & np.uint64(0x000F_000F_000F_000F)  # each of two digits / 10
+    return tens | (pairs - tens * np.uint64(10)) << np.uint64(8)
+
+
+@inlined
+def _put_first(address, number):
+    """Writes a number below 10^8 without leading zeros; up to 8 bytes are overwritten."""
+    digits = _eight_digits(number)
+    last = np.uint64(1 << 56)  # is written even if it is zero
+    first = (digits | last) & (~(digits | last) + np.uint64(1))
+    zeros = np.int64(63 - leading_zeros(first)) // 8
+    store_u64(address, (digits | _ZEROS) >> np.uint64(8 * zeros))
+    return address + 8 - zeros
+
+
+@inlined
+def _put_eight(address, number):
+    store_u64(address, _eight_digits(number) | _ZEROS)
+    return address + 8
 
 
 @inlined
 def _put_number(address, number):
-    digits = 1
-    rest = number // 10
-    while rest:
-        digits += 1
-        rest //= 10
-    for k in range(digits - 1, -1, -1):
-        store_u8(address + k, np.uint8(48 + number % 10))
-        number //= 10
-    return address + digits
+    """Writes a number that is not negative, in decimal, and returns the address after it."""
+    low, high = number % _EIGHT, number // _EIGHT
+    if not high:
+        return _put_first(address, low)
+    if high < _EIGHT:
+        return _put_eight(_put_first(address, high), low)
+    return _put_eight(_put_eight(_put_first(address, high // _EIGHT), high % _EIGHT), low)
 
 
 @kernel("int64(int64, int64, int64, int64)")
@@ -33,9 +61,9 @@ def _format(sizes, count, offset, target):
     address = target
     for i in range(count):
         size = load_i64(sizes + i * 8)
-        address = _put_number(address, offset)
+        address = _put_number(address, np.uint64(offset))
         store_u8(address, np.uint8(32))
-        address = _put_number(address + 1, size)
+        address = _put_number(address + 1, np.uint64(size))
         store_u8(address, np.uint8(10))
         address += 1
         offset += size
@@ -49,7 +77,7 @@ def index_lines(sizes: np.ndarray, offset: int) -> memoryview:
         sizes: int64 of shape (records,): the frames' sizes in bytes.
         offset: Where the first frame starts.
     """
-    text = np.empty(sizes.size * _LINE, np.uint8)
+    text = np.empty(sizes.size * _LINE + _OVERRUN, np.uint8)
     size = _format(address_of(sizes), sizes.size, offset, address_of(text))
     return text[:size].data
 

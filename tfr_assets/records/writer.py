@@ -12,7 +12,8 @@ from tfr_assets.records.compression import Compressor
 from tfr_assets.records.digest import digest_frames, to_text
 from tfr_assets.records.example import Frames
 from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.files import atomic_file, write_all
+from tfr_assets.records.files import atomic_file
+from tfr_assets.records.flush import FlushedFile
 from tfr_assets.records.index import FRAMING, index_lines
 from tfr_assets.records.manifest import Manifest
 
@@ -50,8 +51,8 @@ class FileWriter:
 
     def __enter__(self) -> "FileWriter":
         with ExitStack() as files:
-            self._index = files.enter_context(atomic_file(index_path(self._path)))
-            self._data = files.enter_context(atomic_file(self._path))
+            self._index = FlushedFile(files.enter_context(atomic_file(index_path(self._path))))
+            self._data = FlushedFile(files.enter_context(atomic_file(self._path)))
             self._files = files.pop_all()
         return self
 
@@ -62,10 +63,10 @@ class FileWriter:
             OSError: The file system refused; leave the context with it.
         """
         self._digest = digest_frames(self._digest, frames.data, frames.sizes)
-        write_all(self._index, index_lines(frames.sizes, self._stream_bytes))
+        self._index.write(index_lines(frames.sizes, self._stream_bytes))
         self.records += len(frames.sizes)
         self._stream_bytes += len(frames.data)
-        write_all(self._data, self._compressor.feed(frames.data))
+        self._data.write(self._compressor.feed(frames.data))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -74,9 +75,9 @@ class FileWriter:
             self._files.__exit__(kind, error, trace)
             return
         with self._files:
-            write_all(self._data, self._compressor.finish())
-            size = os.fstat(self._data).st_size
-            os.fsync(self._data)  # a disk that refuses shall do so while the old manifest is still there
+            self._data.write(self._compressor.finish())
+            size = os.fstat(self._data.descriptor).st_size
+            os.fsync(self._data.descriptor)  # a disk that refuses shall do so while the old manifest is still there
             manifest_path(self._path).unlink(missing_ok=True)
         self.manifest = Manifest(
             file=self._path.name,
