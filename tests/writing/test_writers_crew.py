@@ -51,12 +51,14 @@ def test_numbered_items_come_out_in_order(order: list[int], limit: int) -> None:
         crew.start(collect, channel, found)
 
         def put(number: int) -> None:
-            channel.put((number, number * number))
+            for part in range(number % 3):
+                channel.put((number, part))
+            channel.finish(number)
             channel.close()
 
         for number in order:
             crew.start(put, number)
-    assert found == [(number, number * number) for number in range(12)]
+    assert found == [(number, part) for number in range(12) for part in range(number % 3)]
 
 
 def test_one_who_puts_waits_for_room() -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tfr_assets.errors import SchemaError
 from tfr_assets.records.arrow_types import parse_type
 from tfr_assets.records.binding import Column
+from tfr_assets.records.buffers import Buffer, Memory
 from tfr_assets.records.encode import bound, emit
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.jit import PADDING, address_of
@@ -16,6 +17,7 @@ from tfr_assets.records.sequence import bound_lists, emit_sequences
 from tfr_assets.records.table import FIELDS
 
 _TARGET = 512 * 1024  # bytes of output at a time: what was just written is still in the second-level cache for its CRC
+BUFFER = 2 * _TARGET  # bytes, which are enough for most
 _TOGETHER = 4  # records whose CRCs cost hardly more than one's: worth leaving that cache for, but not more memory than
 _LARGE = 8 << 20
 _MAX_ROWS = 4096
@@ -23,10 +25,10 @@ _MAX_ROWS = 4096
 
 @dataclass(frozen=True)
 class Frames:
-    """Consecutive whole frames in memory, valid until the encoder's next step.
+    """Consecutive whole frames in memory.
 
     Attributes:
-        data: The bytes.
+        data: The bytes, the beginning of memory that the encoder took.
         sizes: int64 of shape (records,): size of each frame, header and footer included.
     """
 
@@ -35,22 +37,22 @@ class Frames:
 
 
 class ExampleEncoder:
-    """Encodes batches of one schema. Reuses one output buffer; not for several threads at once."""
+    """Encodes batches of one schema; not for several threads at once."""
 
-    def __init__(self, spec: FeatureSpec, cast: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spec: FeatureSpec, cast: Mapping[str, str] | None = None, memory: Memory | None = None) -> None:
         """Prepares the encoder.
 
         Args:
             spec: The features, as `derive_spec` returns them.
             cast: Arrow type names by column, as in `FeatureOptions`.
+            memory: For the output; None: one buffer, so that frames are valid until the next step.
         """
         casts = {path: parse_type(name) for path, name in (cast or {}).items()}
         columns = [Column(feature, casts.get(feature.column)) for feature in spec.features]
         self._columns = [column for column in columns if not column.feature.sequence]
         self._lists = [column for column in columns if column.feature.sequence]
         self._scratch = np.empty(len(self._lists), np.int64)
-        self._output = np.empty(2 * _TARGET, np.uint8)
-        self._sizes = np.empty(_MAX_ROWS, np.int64)
+        self._memory = memory or Buffer(BUFFER)
 
     def encode(self, batch: pa.RecordBatch, first_row: int = 0) -> Iterator[Frames]:
         """Yields the frames of a batch's rows in order, some hundred kB at a time.
@@ -72,24 +74,25 @@ class ExampleEncoder:
         step = max(1, min(_MAX_ROWS, max(_TARGET // each, min(_TOGETHER, _LARGE // each))))
         for start in range(0, batch.num_rows, step):
             rows = min(step, batch.num_rows - start)
-            total = self._emit(table, lists, start, rows)
+            sizes = np.empty(rows, np.int64)
+            output = self._memory.take(self._room(table, lists, start, rows))
+            total = self._emit(table, lists, start, rows, sizes, output)
             if total < 0:
                 raise SchemaError(
                     f"row {first_row + start - total - 1} would become a record beyond 2 GiB, the limit of a protobuf; "
                     "split it, or store a path to its data"
                 )
-            yield Frames(self._output[:total].data, self._sizes[:rows])
+            yield Frames(output[:total].data, sizes)
 
-    def _emit(self, table: np.ndarray, lists: np.ndarray, start: int, rows: int) -> int:
-        """Fills the output; returns what `emit` does."""
-        context, sizes = (address_of(table), len(table)), address_of(self._sizes)
-        room = bound(*context, start, rows) + PADDING
-        if self._lists:
-            room += bound_lists(address_of(lists), len(lists), start, rows)
-        if room > self._output.size:
-            self._output = np.empty(room, np.uint8)
-        output = address_of(self._output)
+    def _room(self, table: np.ndarray, lists: np.ndarray, start: int, rows: int) -> int:
+        room = bound(address_of(table), len(table), start, rows) + PADDING
+        return room + bound_lists(address_of(lists), len(lists), start, rows) if self._lists else room
+
+    def _emit(
+        self, table: np.ndarray, lists: np.ndarray, start: int, rows: int, sizes: np.ndarray, output: np.ndarray
+    ) -> int:
+        """Fills sizes and output; returns what `emit` does."""
+        context, target = (address_of(table), len(table)), (start, rows, address_of(sizes), address_of(output))
         if not self._lists:
-            return emit(*context, start, rows, sizes, output)
-        scratch = address_of(self._scratch)
-        return emit_sequences(*context, address_of(lists), len(lists), scratch, start, rows, sizes, output)
+            return emit(*context, *target)
+        return emit_sequences(*context, address_of(lists), len(lists), address_of(self._scratch), *target)

@@ -4,7 +4,7 @@ Nothing here waits for ever: whoever waits is woken when another thread fails, o
 """
 
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -21,8 +21,9 @@ class Crew:
     """A context that starts threads and waits for them; it raises what the first of them to fail raised."""
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()
         self.stopped = False
+        self._conditions: list[threading.Condition] = []
         self._error: BaseException | None = None
         self._threads: list[threading.Thread] = []
 
@@ -34,9 +35,15 @@ class Crew:
 
     def stop(self) -> None:
         """Wakes and ends all threads."""
-        with self.changed:
+        with self.lock:
             self.stopped = True
-            self.changed.notify_all()
+            for condition in self._conditions:
+                condition.notify_all()
+
+    def condition(self) -> threading.Condition:
+        """Returns what threads can wait for, with the crew's lock; they are woken when it stops."""
+        self._conditions.append(threading.Condition(self.lock))
+        return self._conditions[-1]
 
     def watched(self, items: Iterable[T]) -> Iterator[T]:
         """Yields the items, until the crew stops.
@@ -86,16 +93,19 @@ class Channel(Generic[T]):
     Iterating gives the items that were put, to one thread each, until the channel is closed and empty.
     """
 
-    def __init__(self, crew: Crew, limit: int, producers: int = 1) -> None:
+    def __init__(self, crew: Crew, limit: int, producers: int = 1, weight: Callable[[T], int] = lambda _: 1) -> None:
         """Prepares a channel.
 
         Args:
             crew: Whose threads use it.
-            limit: Most items that may wait.
+            limit: Weight of waiting items from which on no other may join them; 1: there is one at the most.
             producers: How many threads put, and `close` when they are done.
+            weight: Of an item, such as its bytes; otherwise items are counted.
         """
-        self._crew, self._limit, self._producers = crew, limit, producers
+        self._crew, self._limit, self._producers, self._weight = crew, limit, producers, weight
         self._waiting: deque[T] = deque()
+        self._load = 0
+        self._room, self._ready = crew.condition(), crew.condition()
 
     def put(self, item: T) -> None:
         """Appends an item, as soon as there is room.
@@ -103,34 +113,38 @@ class Channel(Generic[T]):
         Raises:
             StoppedError: The crew stopped.
         """
-        with self._crew.changed:
-            self._wait(lambda: self._fits(item))
+        with self._crew.lock:
+            self._wait(self._room, lambda: self._fits(item))
             self._add(item)
-            self._crew.changed.notify_all()
+            self._load += self._weight(item)
+            if self._is_ready():
+                self._ready.notify()
 
     def close(self) -> None:
         """Tells that one of those who put is done."""
-        with self._crew.changed:
+        with self._crew.lock:
             self._producers -= 1
-            self._crew.changed.notify_all()
+            self._ready.notify_all()
 
     def __iter__(self) -> Iterator[T]:
         while True:
-            with self._crew.changed:
-                self._wait(lambda: self._is_ready() or not self._producers)
+            with self._crew.lock:
+                self._wait(self._ready, lambda: self._is_ready() or not self._producers)
                 if not self._is_ready():
                     return
                 item = self._take()
-                self._crew.changed.notify_all()
+                self._load -= self._weight(item)
+                if 2 * self._load <= self._limit or not self._is_ready():  # to wake one for every item costs more
+                    self._room.notify_all()
             yield item
 
-    def _wait(self, ready: Callable[[], bool]) -> None:
-        self._crew.changed.wait_for(lambda: self._crew.stopped or ready())
+    def _wait(self, condition: threading.Condition, until: Callable[[], bool]) -> None:
+        condition.wait_for(lambda: self._crew.stopped or until())
         if self._crew.stopped:
             raise StoppedError
 
     def _fits(self, item: T) -> bool:
-        return len(self._waiting) < self._limit
+        return self._load < self._limit
 
     def _add(self, item: T) -> None:
         self._waiting.append(item)
@@ -145,23 +159,45 @@ class Channel(Generic[T]):
 class OrderedChannel(Channel[tuple[int, T]]):
     """A bounded queue of numbered items that come out in the order of their numbers, from 0, without a gap.
 
-    An item that is `limit` ahead of the next to come out waits to be put, so that the next one never finds it full.
+    There may be several of one number, put by one thread; they come out as that thread puts them, until it tells that
+    it is done with the number. One that is the next to come out never finds the queue full.
     """
 
-    def __init__(self, crew: Crew, limit: int, producers: int = 1) -> None:
-        super().__init__(crew, limit, producers)
-        self._numbered: dict[int, T] = {}
+    _numbered: dict[int, deque[T]]
+
+    def __init__(
+        self, crew: Crew, limit: int, producers: int = 1, weight: Callable[[tuple[int, T]], int] = lambda _: 1
+    ) -> None:
+        """See `Channel`."""
+        super().__init__(crew, limit, producers, weight)
+        self._numbered = defaultdict(deque)
+        self._finished: set[int] = set()
         self._next = 0
 
+    def finish(self, number: int) -> None:
+        """Tells that there is no other item of a number."""
+        with self._crew.lock:
+            self._finished.add(number)
+            self._go_on()
+            self._room.notify_all()
+            self._ready.notify_all()
+
     def _fits(self, item: tuple[int, T]) -> bool:
-        return item[0] < self._next + self._limit
+        return self._load < self._limit or (item[0] == self._next and not self._is_ready())
 
     def _add(self, item: tuple[int, T]) -> None:
-        self._numbered[item[0]] = item[1]
+        self._numbered[item[0]].append(item[1])
 
     def _is_ready(self) -> bool:
-        return self._next in self._numbered
+        return bool(self._numbered[self._next])
 
     def _take(self) -> tuple[int, T]:
-        self._next += 1
-        return self._next - 1, self._numbered.pop(self._next - 1)
+        item = self._next, self._numbered[self._next].popleft()
+        self._go_on()
+        return item
+
+    def _go_on(self) -> None:
+        while self._next in self._finished and not self._numbered[self._next]:
+            del self._numbered[self._next]
+            self._finished.remove(self._next)
+            self._next += 1

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from tfr_assets.records.buffers import Buffer, Memory
 from tfr_assets.records.encode import FOOTER, HEADER, put_crcs
-from tfr_assets.records.example import Frames
+from tfr_assets.records.example import BUFFER, Frames
 from tfr_assets.records.jit import address_of, copy_bytes, kernel, load_i64, store_i64
 
 PAYLOADS = pa.schema([pa.field("payload", pa.large_binary())])
@@ -32,10 +33,11 @@ def _frame(values: int, offsets: int, rows: int, sizes: int, target: int) -> int
 
 
 class PayloadEncoder:
-    """Frames batches of the schema `PAYLOADS`. Reuses one output buffer; not for several threads at once."""
+    """Frames batches of the schema `PAYLOADS`; not for several threads at once."""
 
-    def __init__(self) -> None:
-        self._output = np.empty(2 * _TARGET, np.uint8)
+    def __init__(self, memory: Memory | None = None) -> None:
+        """Prepares the encoder, which writes into `memory`; None: as `ExampleEncoder`."""
+        self._memory = memory or Buffer(BUFFER)
 
     def encode(self, batch: pa.RecordBatch, first_row: int = 0) -> Iterator[Frames]:
         """Yields the frames of a batch's records in order, some hundred kB at a time.
@@ -54,10 +56,9 @@ class PayloadEncoder:
         while start < len(array):
             stop = max(start + 1, int(np.searchsorted(ends, ends[start] + _TARGET, "right")) - 1)
             room = int(ends[stop] - ends[start])
-            if room > self._output.size:
-                self._output = np.empty(room, np.uint8)
+            output = self._memory.take(room)
             sizes = np.empty(stop - start, np.int64)
             address = values.address if values else 0
-            _frame(address, address_of(offsets[start:]), stop - start, address_of(sizes), address_of(self._output))
-            yield Frames(self._output[:room].data, sizes)
+            _frame(address, address_of(offsets[start:]), stop - start, address_of(sizes), address_of(output))
+            yield Frames(output[:room].data, sizes)
             start = stop

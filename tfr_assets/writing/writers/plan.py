@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from tfr_assets.layout import assign_rows
+from tfr_assets.records.buffers import Memory
 from tfr_assets.records.example import ExampleEncoder, Frames
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.writing.writers.payloads import PayloadEncoder
@@ -17,7 +18,7 @@ class Encoder(Protocol):
     """Turns rows into frames; not for several threads at once."""
 
     def encode(self, batch: pa.RecordBatch, first_row: int = 0) -> Iterator[Frames]:
-        """Yields the frames of a batch's rows in order, valid until the next step."""
+        """Yields the frames of a batch's rows in order."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class WritePlan:
     made_from: Mapping[str, Any]
     rows: int | None
 
-    def encoder(self) -> Encoder:
-        """Returns a new encoder."""
-        return PayloadEncoder() if self.features is None else ExampleEncoder(self.features, self.cast)
+    def encoder(self, memory: Memory | None = None) -> Encoder:
+        """Returns a new encoder, which writes into `memory`; None: frames are valid until its next step."""
+        return PayloadEncoder(memory) if self.features is None else ExampleEncoder(self.features, self.cast, memory)
 
     def shard_made_from(self, shard: int) -> dict[str, Any]:
         """Returns what a shard's manifest records of its making."""
