@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -6,11 +6,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.writing.written_files import own_children, own_threads
 from tfr_assets.sources import Source
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, plan_shards
 from tfr_assets.writing.raw import materialize_raw
 from tfr_assets.writing.shard import ShardWritten, finish_shards, write_shard
+from tfr_assets.writing.writers import rows as rows_module
 
 ROWS = 103
 MakeDataset = Callable[..., Dataset]
@@ -60,3 +62,17 @@ def write_all_shards(dataset: Dataset) -> tuple[ShardingPlan, list[ShardWritten]
 def files(folder: Path) -> dict[str, bytes]:
     """All files below a folder, with their content."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def nothing_is_left_running() -> Iterator[None]:
+    """Fails where a writer leaves a thread or a process behind."""
+    yield
+    assert own_threads() == []
+    assert own_children() == []
+
+
+@pytest.fixture
+def little_look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets even little data that comes bit by bit be too much to look at all of it."""
+    monkeypatch.setattr(rows_module, "_LOOK_AHEAD", 1)

@@ -1,6 +1,8 @@
 """`tfr_assets.write`: whatever a program has becomes whole files where it asked for them."""
 
 import io
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -316,3 +318,19 @@ def test_what_was_written_is_told_in_numbers(tmp_path: Path) -> None:
     assert written.bytes == sum(path.stat().st_size for path in written.paths)
     with pytest.raises(AttributeError):
         written.records = 0  # type: ignore[misc]
+
+
+def test_writing_arrow_does_not_import_pandas(tmp_path: Path) -> None:
+    code = f"""
+import sys
+import pyarrow as pa
+from tfr_assets.writing.write import write
+arrays = [pa.py_buffer(bytes(80)), pa.py_buffer(bytes(88))]
+batch = pa.RecordBatch.from_arrays([
+    pa.Array.from_buffers(pa.int64(), 10, [None, arrays[0]]),
+    pa.Array.from_buffers(pa.large_string(), 10, [None, arrays[1], pa.py_buffer(b"")]),
+], ["n", "t"])
+write(iter([batch] * 3), {str(tmp_path / "x.tfrecord")!r})
+assert "pandas" not in sys.modules  # 40 MB and a third of a second
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,5 +1,7 @@
 """All writers write the same records; those that keep the order write the same bytes, with any number of workers."""
 
+import sys
+import time
 from collections.abc import Iterator
 from itertools import chain, pairwise
 from pathlib import Path
@@ -13,8 +15,9 @@ from hypothesis import strategies as st
 from tests.records.encoding import encode
 from tests.records.reference import examples, frames, payloads_of
 from tests.writing.conftest import files, table
-from tests.writing.written_files import names, own_children, own_threads, payloads
+from tests.writing.written_files import names, payloads
 from tfr_assets.layout import assign_rows, index_path
+from tfr_assets.records.buffers import Buffers
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import examine, is_intact
 from tfr_assets.writing.write import write
@@ -25,14 +28,11 @@ from tfr_assets.writing.writers.registry import WRITERS
 from tfr_assets.writing.writers.rows import StreamRows, TableRows, rows_of
 from tfr_assets.writing.writers.single_writer_queue import single_writer_queue
 
+single_writer_queue_module = sys.modules[single_writer_queue.__module__]
 THREADED = [name for name in WRITERS if name != "sharded_processes"]
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    assert own_threads() == []
-    assert own_children() == []
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 def in_batches(whole: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
@@ -179,6 +179,31 @@ def test_a_queue_without_order_writes_the_same_records(tmp_path: Path) -> None:
     written = write(data, tmp_path / "x.tfrecord", writer=unordered, workers=4)
     assert written.writer == "unordered"
     assert sorted(payloads_of(written.paths[0].read_bytes())) == sorted(encode(*data.to_batches()))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_queue_has_only_as_many_buffers_as_may_wait(
+    ordered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[int, np.ndarray] = {}
+
+    class Counted(Buffers):
+        def take(self, size: int) -> np.ndarray:
+            memory = super().take(size)
+            made[id(memory)] = memory
+            return memory
+
+    def queue(plan: object, rows: object, report: object) -> None:
+        single_writer_queue(plan, rows, report, ordered)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(single_writer_queue_module, "Buffers", Counted)
+    data = pa.table({"x": [b"x" * 10_000] * 6000})
+    waiting = 4 * single_writer_queue_module._WAITING // 400_000  # an encoder gives 500 kB at a time
+    written = write(data, tmp_path / "x.tfrecord", writer=queue, workers=4, progress=lambda records: time.sleep(0.001))
+    assert written.bytes > 60_000_000
+    assert (
+        len(made) <= waiting + 3 + 1 + 3
+    )  # those that the encoders fill, that is written, that each of them waits with
 
 
 @examples(200)

@@ -9,14 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.records.reference import examples
-from tests.writing.written_files import own_threads
 from tfr_assets.writing.writers.crew import Channel, Crew, OrderedChannel, StoppedError
 
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    yield
-    assert own_threads() == []
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 def collect(channel: Channel[int], found: list[int]) -> None:
@@ -80,6 +75,26 @@ def test_one_who_puts_waits_for_room() -> None:
         assert list(items) == []
         time.sleep(0.01)
     assert put == list(range(5))
+
+
+def test_what_waits_is_bounded_by_weight_and_the_next_in_order_never_waits() -> None:
+    with Crew() as crew:
+        channel: OrderedChannel[int] = OrderedChannel(crew, 10, weight=lambda numbered: numbered[1])
+        put: list[tuple[int, int]] = []
+
+        def produce() -> None:
+            for item in [(1, 4), (1, 4), (1, 4), (0, 100), (0, 7)]:
+                channel.put(item)
+                put.append(item)
+            for number in (1, 0):
+                channel.finish(number)
+            channel.close()
+
+        crew.start(produce)
+        items = iter(channel)
+        assert next(items) == (0, 100)  # though those that wait weigh more than 10
+        assert put[:3] == [(1, 4)] * 3
+        assert list(items) == [(0, 7), (1, 4), (1, 4), (1, 4)]
 
 
 def test_an_error_of_a_thread_ends_all_others_and_is_raised() -> None:

@@ -19,26 +19,15 @@ from tests.writing.written_files import (
     names,
     nobody_is_left,
     own_children,
-    own_threads,
 )
 from tfr_assets.errors import WriteError
 from tfr_assets.records.report import examine
 from tfr_assets.writing.write import write
-from tfr_assets.writing.writers import rows as rows_module
 
 SHARDS = [f"x-train.tfrecord-{shard:05d}-of-00004" for shard in range(4)]
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    assert own_threads() == []
-    assert own_children() == []
-
-
-@pytest.fixture(autouse=True)
-def little_look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_module, "_LOOK_AHEAD", 1)
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running", "little_look_ahead")
 
 
 def batches(count: int, rows: int) -> Iterator[pa.RecordBatch]:

@@ -15,15 +15,12 @@ from tests.writing.conftest import files
 from tests.writing.written_files import (
     expected_names,
     names,
-    own_children,
-    own_threads,
     payloads,
 )
 from tfr_assets.errors import SchemaError, SourceError, WriteError
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.report import examine
 from tfr_assets.writing.write import write
-from tfr_assets.writing.writers import rows as rows_module
 from tfr_assets.writing.writers.registry import WRITERS
 
 SHARDS = [f"x-train.tfrecord-{shard:05d}-of-00004" for shard in range(4)]
@@ -33,16 +30,7 @@ THREADED = [name for name in WRITERS if name != "sharded_processes"]
 FEW = {"sharded_processes": 1}
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    yield
-    assert own_threads() == []
-    assert own_children() == []
-
-
-@pytest.fixture(autouse=True)
-def little_look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_module, "_LOOK_AHEAD", 1)
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running", "little_look_ahead")
 
 
 def batches(count: int, rows: int = 100) -> Iterator[pa.RecordBatch]:

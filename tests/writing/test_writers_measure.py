@@ -1,5 +1,6 @@
 """Measurements of writers: of whole writes, each in a process of its own, that leave nothing behind."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,17 +10,18 @@ import pyarrow as pa
 import pytest
 
 from tests.writing.conftest import table
-from tests.writing.written_files import own_children
+from tests.writing.written_files import names
 from tfr_assets.errors import ConfigError, SchemaError, WriteError
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers.measure import Contestant, measure_writers
 from tfr_assets.writing.writers.serial import serial
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path: Path) -> Iterator[None]:
     yield
-    assert own_children() == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -29,19 +31,33 @@ def test_writers_are_measured_in_turns(tmp_path: Path) -> None:
         Contestant(serial, compression="gzip"),
     ]
     threads, one = measure_writers(contestants, iter(table(3000).to_batches()), repeats=2, folder=tmp_path)
-    assert (threads.writer, threads.workers, threads.shards, threads.repeats) == ("sharded_threads", 2, 3, 2)
+    assert (threads.writer, threads.workers, threads.shards) == ("sharded_threads", 2, 3)
     assert (one.writer, one.workers, one.shards) == ("serial", 1, None)
     for found in (threads, one):
         assert found.records == 3000
-        assert (
-            0 < found.fastest <= found.seconds <= found.slowest
-            and found.cpu_seconds > 0
-            and found.plain_write_seconds > 0
-        )
+        assert len(found.times) == len(found.plain_times) == len(found.early_times) == 2
+        assert 0 < found.fastest <= found.seconds <= found.slowest
+        assert min(*found.plain_times, *found.early_times, found.cpu_seconds) > 0
         assert found.records_per_second == pytest.approx(3000 / found.seconds)
         assert found.mb_per_second == pytest.approx(found.bytes / found.seconds / 1e6)
         assert 20e6 < found.peak_memory_bytes < 1e9
     assert one.bytes < threads.bytes
+
+
+def test_plain_writes_write_the_same_bytes_to_as_many_files(tmp_path: Path) -> None:
+    from tfr_assets.writing.writers.plain_writes import PlainWrites
+
+    written = write(table(500), tmp_path / "out", shards=3)
+    contents = [path.read_bytes() for path in written.paths]
+    plain, found = PlainWrites(tmp_path), []
+    plain.take_over()
+    assert names(tmp_path) == set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda folder: found.append(folder))
+        plain.write(early=True)
+    assert [path.read_bytes() for path in sorted(found[0].iterdir())] == contents
+    shutil.rmtree(found[0])
+    assert plain.write() > 0
 
 
 def test_the_bytes_are_those_that_write_writes(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -8,6 +8,11 @@ import pyarrow as pa
 
 from tfr_assets.errors import SourceError
 
+_ORDINARY = (
+    pa.types.is_primitive, pa.types.is_decimal, pa.types.is_string, pa.types.is_large_string, pa.types.is_binary,
+    pa.types.is_large_binary,
+)  # fmt: skip
+
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
     """Returns the type without dictionaries and views, at any depth: what every kernel and Parquet can hold."""
@@ -62,11 +67,20 @@ def empty_batch(schema: pa.Schema, where: str) -> pa.RecordBatch:
         SourceError: A column is of a type that Arrow itself hardly supports.
     """
     for field in schema:
+        if _is_ordinary(field.type):
+            continue
         try:
             pa.array([], field.type)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
             raise SourceError(f"{where}: column {field.name!r} of type {field.type} is not supported.") from error
-    return pa.RecordBatch.from_pylist([], schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def _is_ordinary(kind: pa.DataType) -> bool:
+    """Whether Arrow surely supports it. To try costs time and 40 MB, because `pa.array` imports pandas."""
+    if any(is_kind(kind) for is_kind in (pa.types.is_list, pa.types.is_large_list, pa.types.is_struct)):
+        return all(_is_ordinary(kind.field(index).type) for index in range(kind.num_fields))
+    return any(is_kind(kind) for is_kind in _ORDINARY)
 
 
 def check_same(schema: pa.Schema, where: str, first: pa.Schema, first_where: str) -> None:

@@ -18,13 +18,17 @@ from tfr_assets.records.files import write_atomically
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import load_inventory
-from tfr_assets.writing.writers.measure import Contestant, WriterMeasurement, measure_writers
+from tfr_assets.writing.writers.measure import Contestant, measure_writers
+from tfr_assets.writing.writers.measurement import WriterMeasurement
 from tfr_assets.writing.writers.registry import Writer
 from tfr_assets.writing.writers.trials import SEED
 
 _ROWS, _BYTES = 200_000, 100_000_000  # of which a writer is measured in about a minute, the seeds' code included
-_DISK_IS_THE_LIMIT = 0.9  # of the speed of a plain write
+_DISK_IS_THE_LIMIT = 0.9  # of the speed of a plain write that the disk begins with early
 _GAIN = 1.2  # times as fast: what counts as faster
+_SEVERAL_FILES = ("sharded_threads", "sharded_processes")  # the defaults first
+_ONE_FILE = ("single_writer_queue", "serial", "locked")
+_LEAST_SECONDS = 0.02  # of a write: of a shorter one, little but making files is measured
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Trial:
         """Returns a writer's saved trial; None where there is none, or one of another version of this program."""
         try:
             saved = json.loads((layout.writers / f"{writer}.json").read_text())
-            return cls(**{**saved, "measured": tuple(WriterMeasurement(**each) for each in saved["measured"])})
+            return cls(**{**saved, "measured": tuple(map(WriterMeasurement.from_json, saved["measured"]))})
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -169,9 +173,12 @@ def as_document(comparison: Comparison) -> dict[str, Any]:
         "measured": [
             {
                 **asdict(each),
+                "seconds": each.seconds,
+                "plain_write_seconds": each.plain_write_seconds,
                 "records_per_second": each.records_per_second,
                 "mb_per_second": each.mb_per_second,
                 "share_of_plain": each.share_of_plain,
+                "share_of_early": each.share_of_early,
             }
             for each in comparison.measured
         ],
@@ -187,35 +194,51 @@ def _advice(comparison: Comparison) -> Iterator[str]:
         written = first.best.records
         yield f"Measured with {'all' if written == first.rows else f'the first {written:,} of'} {first.rows:,} rows."
         best = max(by_name.values(), key=lambda each: each.records_per_second)
-        yield from _fastest(best, list(by_name.values()))
-        yield _limit(best, comparison)
-        yield from _among("several files", by_name, ("sharded_threads", "sharded_processes"))
-        yield from _among("one file", by_name, ("single_writer_queue", "serial", "locked"))
-        if SEED in by_name and best.writer != SEED:
+        yield from _of_little(best) if best.seconds < _LEAST_SECONDS else _of_enough(best, by_name, comparison)
+        if SEED in by_name and _clearly_faster(best, by_name[SEED]):
             times = best.records_per_second / by_name[SEED].records_per_second
             yield f"The code of most tutorials, `{SEED}`: {_speed(by_name[SEED])}; the fastest is {times:.0f} times so."
     if comparison.missing:
         yield f"Not measured, or with other rows or settings: {', '.join(comparison.missing)}."
 
 
+def _of_little(best: WriterMeasurement) -> Iterator[str]:
+    yield (
+        f"The fastest, `{best.writer}`, takes {best.seconds * 1e3:.1f} ms: too little to tell writers apart. Use the "
+        f"defaults, `{_SEVERAL_FILES[0]}` for several files and `{_ONE_FILE[0]}` for one."
+    )
+
+
+def _of_enough(best: WriterMeasurement, by_name: dict[str, WriterMeasurement], comparison: Comparison) -> Iterator[str]:
+    yield from _fastest(best, list(by_name.values()))
+    yield _limit(best, comparison)
+    yield from _among("several files", by_name, _SEVERAL_FILES)
+    yield from _among("one file", by_name, _ONE_FILE)
+
+
 def _fastest(best: WriterMeasurement, others: Sequence[WriterMeasurement]) -> Iterator[str]:
     workers = f"{best.workers} worker" + "s" * (best.workers > 1)
     yield f"Fastest: `{best.writer}` with {workers}, {_speed(best)}."
-    close = [f"`{each.writer}`" for each in others if each is not best and each.fastest < best.slowest]
+    close = [f"`{each.writer}`" for each in others if each is not best and not _apart(best, each)]
     if close:
         yield f"As fast as far as the spread tells: {', '.join(close)}."
 
 
 def _limit(best: WriterMeasurement, comparison: Comparison) -> str:
-    plain = f"a plain write of the same bytes takes {best.plain_write_seconds / best.seconds:.0%} of its time"
-    if best.share_of_plain >= _DISK_IS_THE_LIMIT:
+    plain = (
+        f"a plain write of the same bytes takes {best.share_of_plain:.0%} of its time, or {best.share_of_early:.0%} "
+        "with the disk beginning as early as here"
+    )
+    if best.share_of_early >= _DISK_IS_THE_LIMIT:
         return f"The disk is the limit: {plain}. Neither more workers nor another writer help."
     measured = next(trial.measured for trial in comparison.trials if trial.writer == best.writer)
-    gain = measured[0].seconds / measured[-1].seconds
-    if len(measured) == 1:
+    few, many = measured[0], measured[-1]
+    if few is many:
         return f"The disk is not the limit: {plain}."
-    workers = f"{measured[-1].workers} workers are {gain:.1f} × as fast as {measured[0].workers}"
-    if gain >= _GAIN:
+    if not _apart(few, many):
+        return f"The disk is not the limit: {plain}. {few.workers} or {many.workers} workers is too close to tell."
+    workers = f"{many.workers} workers are {many.speed_against(few):.1f} × as fast as {few.workers}"
+    if many.speed_against(few) >= _GAIN:
         return f"The disk is not the limit, the processors are: {plain}, and {workers}."
     return f"The disk is not the limit: {plain}. But more workers gain little: {workers}."
 
@@ -227,15 +250,26 @@ def _among(what: str, by_name: dict[str, WriterMeasurement], names: Sequence[str
         return
     chosen = there[0]
     for other in there[1:]:
-        if chosen.seconds > _GAIN * other.seconds and other.slowest < chosen.fastest:
+        if _clearly_faster(other, chosen):
             chosen = other
-    others = [
-        f"`{each.writer}` reaches {each.records_per_second / chosen.records_per_second:.0%} of it"
-        for each in there
-        if each is not chosen
-    ]
+    others = "; ".join(_beside(each, chosen) for each in there if each is not chosen)
     warning = ", which mixes the order of records" if chosen.writer == "locked" else ""
-    yield f"For {what}: `{chosen.writer}`{warning}. {'; '.join(others)}."
+    yield f"For {what}: `{chosen.writer}`{warning}. {others}."
+
+
+def _beside(other: WriterMeasurement, chosen: WriterMeasurement) -> str:
+    if not _apart(other, chosen):
+        return f"`{other.writer}` is too close to tell"
+    return f"`{other.writer}` reaches {other.records_per_second / chosen.records_per_second:.0%} of it"
+
+
+def _apart(one: WriterMeasurement, other: WriterMeasurement) -> bool:
+    """Whether all times of one are shorter than all of the other."""
+    return one.slowest < other.fastest or other.slowest < one.fastest
+
+
+def _clearly_faster(one: WriterMeasurement, other: WriterMeasurement) -> bool:
+    return other.seconds > _GAIN * one.seconds and _apart(one, other)
 
 
 def _speed(found: WriterMeasurement) -> str:

@@ -2,10 +2,15 @@
 
 Every writer has a process of its own, which has imported what it needs and written everything once before time is
 taken: that time from a stream, for the memory that the writer itself needs. Writers and plain writes take turns, so
-that a slow moment of the machine hits all of them.
+that a slow moment of the machine hits all of them, and what is compared are the times of one turn.
+
+Nobody pays for another: everything is on the disk before time is taken, rows are in memory and mapped, and the same
+number of bytes was just written and removed. A virtual machine takes back what memory a program leaves alone for a
+second; whoever is the first to use it again would wait for it longer than for the disk.
 """
 
 import fcntl
+import mmap
 import os
 import pickle
 import resource
@@ -24,64 +29,15 @@ import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, TfrError, WriteError
 from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.files import write_all
 from tfr_assets.writing.write import write
+from tfr_assets.writing.writers.measurement import WriterMeasurement
 from tfr_assets.writing.writers.pieces import Piece
+from tfr_assets.writing.writers.plain_writes import PlainWrites
 from tfr_assets.writing.writers.process import Process, fresh_process, messages
 from tfr_assets.writing.writers.registry import Writer
 from tfr_assets.writing.writers.rows import rows_of
 
-_CHUNK = 512 * 1024
 _SCRATCH = ".writers-"  # how names of temporary folders begin
-
-
-@dataclass(frozen=True)
-class WriterMeasurement:
-    """What writing all records cost; times are medians over the repeats, in seconds.
-
-    Attributes:
-        writer: Name of the writer.
-        workers: Threads or processes that encoded at once.
-        shards: Number of files; None: one, with a name of its own.
-        repeats: Number of timed writes.
-        records: Number of records.
-        bytes: Size of the files.
-        seconds: Wall time, from a table in mapped memory to files that are flushed to the disk and have their names.
-        fastest: The least of these times.
-        slowest: The most.
-        cpu_seconds: CPU time, of all threads and processes.
-        peak_memory_bytes: Largest resident memory of the process, libraries included, while it writes a stream; with
-            worker processes, at most that of all together.
-        plain_write_seconds: Wall time of one thread for writing the same bytes to one file, fsync and rename included.
-    """
-
-    writer: str
-    workers: int
-    shards: int | None
-    repeats: int
-    records: int
-    bytes: int
-    seconds: float
-    fastest: float
-    slowest: float
-    cpu_seconds: float
-    peak_memory_bytes: int
-    plain_write_seconds: float
-
-    @property
-    def records_per_second(self) -> float:
-        """Of the median."""
-        return self.records / self.seconds
-
-    @property
-    def mb_per_second(self) -> float:
-        """Millions of bytes of the files, of the median."""
-        return self.bytes / self.seconds / 1e6
-
-    @property
-    def share_of_plain(self) -> float:
-        """How fast it is against the plain write: 1 is as fast."""
-        return self.plain_write_seconds / self.seconds
 
 
 @dataclass(frozen=True)
@@ -112,6 +68,12 @@ class _Pass(NamedTuple):
     writer: str
 
 
+class _Turn(NamedTuple):
+    written: _Pass
+    plain: float
+    early: float
+
+
 def measure_writers(
     contestants: Sequence[Contestant], data: Any, repeats: int = 3, folder: Path | None = None
 ) -> list[WriterMeasurement]:
@@ -134,16 +96,20 @@ def measure_writers(
         processes = [stack.enter_context(fresh_process(__name__)) for _ in contestants]
         for process, contestant in zip(processes, contestants, strict=True):
             pickle.dump((contestant, work), process.stdin)
-        passes: list[list[_Pass]] = [[] for _ in contestants]
-        plain: list[list[float]] = [[] for _ in contestants]
+        turns: list[list[_Turn]] = [[] for _ in contestants]
+        plain = PlainWrites(work)
         for _ in range(1 + repeats):
             for index, process in enumerate(processes):
-                passes[index].append(_next_pass(process))
-                plain[index].append(_plain_write(work))
-    return [
-        _measurement(contestant, first.peak_memory_bytes, timed, plainly)
-        for contestant, (first, *timed), (_, *plainly) in zip(contestants, passes, plain, strict=True)
-    ]
+                turns[index].append(_turn(process, plain))
+    return [_measurement(contestant, *each) for contestant, each in zip(contestants, turns, strict=True)]
+
+
+def _turn(process: Process, plain: PlainWrites) -> _Turn:
+    plain.write()  # whatever was written last: for the memory
+    written = _next_pass(process)
+    plain.take_over()
+    plain.write()
+    return _Turn(written, plain.write(), plain.write(early=True))
 
 
 @contextmanager
@@ -171,24 +137,19 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _measurement(
-    contestant: Contestant, peak_memory_bytes: int, passes: list[_Pass], plain: list[float]
-) -> WriterMeasurement:
-    last = passes[-1]
-    times = [each.seconds for each in passes]
+def _measurement(contestant: Contestant, first: _Turn, *turns: _Turn) -> WriterMeasurement:
+    last = turns[-1].written
     return WriterMeasurement(
         writer=last.writer,
         workers=contestant.workers,
         shards=contestant.shards,
-        repeats=len(passes),
         records=last.records,
         bytes=last.bytes,
-        seconds=statistics.median(times),
-        fastest=min(times),
-        slowest=max(times),
-        cpu_seconds=statistics.median(each.cpu_seconds for each in passes),
-        peak_memory_bytes=peak_memory_bytes,
-        plain_write_seconds=statistics.median(plain),
+        times=tuple(turn.written.seconds for turn in turns),
+        plain_times=tuple(turn.plain for turn in turns),
+        early_times=tuple(turn.early for turn in turns),
+        cpu_seconds=statistics.median(turn.written.cpu_seconds for turn in turns),
+        peak_memory_bytes=first.written.peak_memory_bytes,
     )
 
 
@@ -200,6 +161,8 @@ def _save(data: Any, path: Path) -> None:
         for piece in rows.pieces():
             if isinstance(piece, Piece):
                 writer.write_batch(piece.batch)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())  # not while time is taken
 
 
 def _next_pass(process: Process) -> _Pass:
@@ -216,34 +179,12 @@ def _next_pass(process: Process) -> _Pass:
     return result
 
 
-def _plain_write(work: Path) -> float:
-    """Returns the seconds that the bytes just written take when they are only written."""
-    content = memoryview(b"".join(path.read_bytes() for path in _files(work)))
-    target = work / "plain"
-    started = time.perf_counter()
-    descriptor = os.open(work / "temporary", os.O_CREAT | os.O_WRONLY)
-    try:
-        for start in range(0, len(content), _CHUNK):
-            write_all(descriptor, content[start : start + _CHUNK])
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    (work / "temporary").rename(target)
-    seconds = time.perf_counter() - started
-    target.unlink()
-    shutil.rmtree(work / "out")
-    return seconds
-
-
-def _files(work: Path) -> list[Path]:
-    return sorted(path for path in (work / "out").iterdir() if ".tfrecord" in path.name)
-
-
 def _one_pass(contestant: Contestant, work: Path, streamed: bool) -> _Pass:
     path = work / "out" / "out.tfrecord" if contestant.shards is None else work / "out"
+    rows = _stream(work / "data.arrow") if streamed else _table(work / "data.arrow")
     cpu, started = _cpu_seconds(), time.perf_counter()
     written = write(
-        _rows(work / "data.arrow", streamed),
+        rows,
         path,
         shards=contestant.shards,
         writer=contestant.writer,
@@ -272,9 +213,14 @@ def _peak_memory(workers: int) -> int:
     return 1024 * (own + workers * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
-def _rows(path: Path, streamed: bool) -> pa.Table | Iterator[pa.RecordBatch]:
-    if not streamed:
-        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+def _table(path: Path) -> pa.Table:
+    """Returns all rows; their memory is shared with other processes, and there before it is read."""
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ)
+    return pa.ipc.open_file(pa.py_buffer(mapped)).read_all()
+
+
+def _stream(path: Path) -> Iterator[pa.RecordBatch]:
     file = pa.ipc.open_file(pa.OSFile(str(path)))
     return (file.get_batch(index) for index in range(file.num_record_batches))
 

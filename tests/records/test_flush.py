@@ -1,0 +1,57 @@
+"""Files that the disk begins with early hold what was written to them, and a refusal is not lost."""
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from tfr_assets.records import flush
+from tfr_assets.records.flush import FlushedFile
+
+
+@pytest.mark.parametrize("step", [1, 10, 4 << 20])
+def test_what_is_written_is_there(step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flush, "_STEP", step)
+    parts = [b"", b"a" * 7, memoryview(b"b" * 5000), b"c", b"d" * 100_000]
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        output = FlushedFile(file.fileno())
+        for part in parts:
+            output.write(part)
+    assert (tmp_path / "file").read_bytes() == b"".join(bytes(part) for part in parts)
+
+
+def test_the_disk_begins_with_every_part_once_and_with_whole_steps_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, begun = flush._begin, []
+    if begin is None:
+        pytest.skip("this system has no sync_file_range")
+
+    def told(descriptor: int, start: int, size: int, flags: int) -> int:
+        begun.append((start, size, begin(descriptor, start, size, flags)))
+        return 0
+
+    monkeypatch.setattr(flush, "_begin", told)
+    monkeypatch.setattr(flush, "_STEP", 4096)
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        output = FlushedFile(file.fileno())
+        for size in (4000, 200, 10_000, 1, 2083, 5000):
+            output.write(b"x" * size)
+    assert begun == [(0, 4096, 0), (4096, 8192, 0), (12288, 8192, 0)]
+
+
+def test_a_system_that_cannot_begin_early_writes_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flush, "_begin", None)
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        FlushedFile(file.fileno()).write(bytes(5 << 20))
+    assert (tmp_path / "file").stat().st_size == 5 << 20
+
+
+def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with (tmp_path / "file").open("wb", buffering=0) as file, pytest.raises(OSError, match="File too large"):
+            FlushedFile(file.fileno()).write(bytes(200_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
