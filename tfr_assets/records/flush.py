@@ -40,7 +40,13 @@ class FlushedFile:
         """
         write_all(self.descriptor, content)
         self._size += memoryview(content).nbytes
-        whole = self._size - self._size % _STEP
-        if whole > self._begun and _begin is not None:
-            _begin(self.descriptor, self._begun, whole - self._begun, _WRITE)  # a hint: fsync tells what goes wrong
-            self._begun = whole
+        self._begin_before(self._size - self._size % _STEP)
+
+    def end(self) -> None:
+        """Lets the disk begin with the rest, while another file is waited for."""
+        self._begin_before(self._size)
+
+    def _begin_before(self, stop: int) -> None:
+        if stop > self._begun and _begin is not None:
+            _begin(self.descriptor, self._begun, stop - self._begun, _WRITE)  # a hint: fsync tells what goes wrong
+            self._begun = stop
