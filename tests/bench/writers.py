@@ -62,7 +62,7 @@ def _compare(what: str, data: pa.Table, folder: Path) -> Iterator[Line]:
     threads, one, queue = found["threads"], found["one thread"], found["queue"]
     best = max((threads, queue, found["locked"]), key=lambda each: each.share_of_plain)
     faster = threads.speed_against(one)
-    limit = "the disk is the limit" if best.share_of_plain >= _SHARE else "the disk is not the limit"
+    limit = "the disk is the limit" if best.share_of_early >= _SHARE else "the disk is not the limit"
     yield Line(
         f"{what}: the best writer, 2 workers, against a plain write of the same bytes; 2 threads against 1",
         f"{best.share_of_plain:.0%}; {faster:.1f}×",

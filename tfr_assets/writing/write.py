@@ -35,7 +35,7 @@ class Written:
         paths: The files, in order.
         manifests: What each of them holds.
         writer: Name of the writer.
-        workers: How many threads or processes encoded.
+        workers: How many threads or processes worked.
         records: Number of records in all files.
         bytes: Size of all files.
         seconds: Time it took.
@@ -85,7 +85,7 @@ def write(
         shards: Number of files; None: one file.
         writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or such a function; None: `sharded_threads` for
             shards, and `single_writer_queue` for one file.
-        workers: Threads or processes that encode at once; None: one a processor.
+        workers: Threads or processes that work at once; None: one a processor.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
         split: Part of the shards' names.

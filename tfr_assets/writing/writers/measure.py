@@ -46,7 +46,7 @@ class Contestant:
 
     Attributes:
         writer: A writer's name, or a function that can be imported.
-        workers: Threads or processes that encode at once.
+        workers: Threads or processes that work at once.
         shards: Number of files; None: one.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.

@@ -12,7 +12,7 @@ class WriterMeasurement:
 
     Attributes:
         writer: Name of the writer.
-        workers: Threads or processes that encoded at once.
+        workers: Threads or processes that worked at once.
         shards: Number of files; None: one, with a name of its own.
         records: Number of records.
         bytes: Size of the files.

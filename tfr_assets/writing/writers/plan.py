@@ -31,7 +31,7 @@ class WritePlan:
         features: How rows become tf.Examples; None: the only column holds records that are serialized already.
         cast: Arrow type names by column, as in `FeatureOptions`.
         compression: `none`, `gzip` or `zlib`.
-        workers: Threads or processes that encode at once.
+        workers: Threads or processes that work at once.
         made_from: What the manifests shall record besides each shard's rows.
         rows: Number of rows; None where only the end tells.
     """
