@@ -122,6 +122,7 @@ class Batches:
         drop_remainder: Whether to leave out a last batch that is not full.
         convert: What becomes of each batch.
         order: Shuffles what is decoded at once; None: all comes in the order of the rows.
+        at_once: Whether consecutive batches come as one where they lie in one piece of memory.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
@@ -138,6 +139,7 @@ class Batches:
         drop_remainder: bool = False,
         convert: Callable[[Columns], Any] = lambda columns: columns,
         order: np.random.Generator | None = None,
+        at_once: bool = False,
     ) -> None:
         if not names:
             raise ConfigError("columns: there is none to read; name at least one")
@@ -149,9 +151,11 @@ class Batches:
             shuffled = list(ranges)
             order.shuffle(shuffled)
             ranges = iter(shuffled)
+        cut = whole_batches if at_once else rebatched
         self._batches = _convert_all(
-            ranges, files, names, batch_size, skip, workers, drop_remainder, convert, self._tally, share[1] - share[0]
-        )
+            ranges, files, names, batch_size, skip, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
+            convert, self._tally, share[1] - share[0],
+        )  # fmt: skip
 
     @property
     def skipped(self) -> Skipped:
@@ -198,7 +202,7 @@ class _Tally:
 
 def _convert_all(
     ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], batch_size: int, skip: bool, workers: int,
-    drop_remainder: bool, convert: Callable[[Columns], Any], tally: _Tally, count: int,
+    cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any], tally: _Tally, count: int,
 ) -> Generator[Any, None, None]:  # fmt: skip
     rows, own = rows_of_piece(files, batch_size), threading.local()
 
@@ -213,7 +217,7 @@ def _convert_all(
     tasks: Iterator[Task[Columns]] = (lambda put, wanted=wanted: decode(wanted, put) for wanted in ranges)  # type: ignore[misc]
     ahead = Ahead(tasks, workers)
     try:
-        for batch in rebatched(ahead, batch_size, drop_remainder):
+        for batch in cut(ahead):
             yield convert({name: batch[name] for name in names})
     finally:
         ahead.close()
@@ -222,19 +226,39 @@ def _convert_all(
 
 def rebatched(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:
     """Yields the rows of pieces of any size as batches: views of a piece, unless a batch lies in several."""
+    for columns in whole_batches(pieces, batch_size, drop_remainder):
+        for start in range(0, _rows(columns), batch_size):
+            yield _cut(columns, start, start + batch_size)
+
+
+def whole_batches(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:
+    """Yields the rows of pieces of any size, as many whole batches of a piece at once as there are in it."""
     waiting: list[Columns] = []
     held = 0
     for piece in pieces:
-        rows, at = len(next(iter(piece.values()))), 0
-        while at < rows:
-            stop = min(rows, at + batch_size - held)
-            waiting.append({name: column[at:stop] for name, column in piece.items()})
-            held, at = held + stop - at, stop
+        rows, start = _rows(piece), 0
+        if held:
+            start = min(rows, batch_size - held)
+            waiting.append(_cut(piece, 0, start))
+            held += start
             if held == batch_size:
                 yield _joined(waiting)
                 waiting, held = [], 0
+        stop = rows - (rows - start) % batch_size
+        if start < stop:
+            yield _cut(piece, start, stop)
+        if stop < rows and start < rows:
+            waiting, held = [_cut(piece, stop, rows)], rows - stop
     if held and not drop_remainder:
         yield _joined(waiting)
+
+
+def _rows(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def _cut(columns: Columns, start: int, stop: int) -> Columns:
+    return {name: column[start:stop] for name, column in columns.items()}
 
 
 def _joined(parts: list[Columns]) -> Columns:
