@@ -19,7 +19,7 @@ _NAME = b"TfrColumns"
 
 
 def tensors_of(batch: tf.Tensor, dtypes: Sequence[tf.DType]) -> list[tf.Tensor]:
-    """Returns the outputs of the op, in a graph.
+    """Returns the outputs of the op.
 
     Args:
         batch: int64 of shape (4,): what `HandedOver.batch` returns.
@@ -29,6 +29,10 @@ def tensors_of(batch: tf.Tensor, dtypes: Sequence[tf.DType]) -> list[tf.Tensor]:
         ConfigError: See `register`.
     """
     register()
+    if tf.executing_eagerly():  # tf.data's debug mode
+        return tf.compat.v1.wrap_function(lambda given: tensors_of(given, dtypes), [tf.TensorSpec((4,), tf.int64)])(
+            batch
+        )
     value = tf.compat.v1.AttrValue
     types = value.ListValue(type=[dtype.as_datatype_enum for dtype in dtypes])
     graph = tf.compat.v1.get_default_graph()

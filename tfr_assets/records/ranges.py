@@ -134,7 +134,7 @@ class _Pass:
         self._places: list[np.ndarray] = []  # of the rows in the decoder, where it may yet turn out that one is bad
         self._given = 0
         self._misfits: list[Fault] = []
-        decoder.start(self._limit)
+        decoder.start(0)
 
     def visit(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         """See `records.scan.FrameVisitor`."""
@@ -142,6 +142,8 @@ class _Pass:
         if not self._skip:
             frames = self._unbroken(frames)
         while len(frames):
+            if not self._decoder.room:
+                self._decoder.start(self._limit)
             taken = np.ascontiguousarray(frames[: self._limit - self._decoder.rows])
             frames = frames[len(taken) :]
             if problems := self._decoder.add(buffer, taken):
@@ -190,7 +192,7 @@ class _Pass:
         self._given += self._decoder.rows - len(problems)
         self._emit(columns)
         self._places = []
-        self._decoder.start(self._limit)
+        self._decoder.start(0)  # there need be no more
 
     def _refuse(self, problems: list[Problem], places: np.ndarray) -> None:
         """Notes records that do not fit the spec, or raises the first."""

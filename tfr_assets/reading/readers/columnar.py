@@ -45,7 +45,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     static = options.drop_remainder and not options.shuffle
     tensors = _Tensors(files.features, size if static else None)
     skip, epochs = options.on_error == "skip", count()
-    last: list[HandedOver] = []  # of epochs that have ended: what TensorFlow may not have fetched yet
+    last: set[HandedOver] = set()  # of epochs that have ended: what TensorFlow may not have fetched yet
 
     def open_batches() -> Batches:
         seed = None if options.seed is None else (options.seed, next(epochs))
@@ -56,7 +56,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
 
     def generate() -> Iterator[np.ndarray]:
         held: deque[HandedOver] = deque()
-        last[:] = [rows for rows in last if not rows.fetched]
+        last.difference_update([rows for rows in tuple(last) if rows.fetched])
         with open_batches() as found:
             try:
                 for columns in found:
@@ -67,7 +67,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
             except TfrError as error:  # as a value: an exception would reach training code as a stack trace
                 held.append(HandedOver([], [], 1, str(error)))
                 yield held[-1].batches
-        last.extend(held)  # an iterator that is dropped before does not come here: nobody fetches then any more
+        last.update(held)  # an iterator that is dropped before does not come here: nobody fetches then any more
 
     dataset = tf.data.Dataset.from_generator(generate, output_signature=tf.TensorSpec((None, 4), tf.int64))
     dataset = dataset.unbatch().map(tensors.fetched, num_parallel_calls=tf.data.AUTOTUNE)
