@@ -123,7 +123,7 @@ class _PartInput:
 @contextmanager
 def _opened(piece: Piece) -> Iterator[int]:
     if "://" in piece.path:
-        with open_piped(piece.path) as descriptor:
+        with open_piped(piece.path, piece.stop) as descriptor:
             yield descriptor
         return
     descriptor = os.open(piece.path, os.O_RDONLY)
