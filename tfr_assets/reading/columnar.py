@@ -2,7 +2,6 @@
 
 import os
 import threading
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,17 +12,18 @@ from tfr_assets.errors import ConfigError, DamagedFile
 from tfr_assets.reading.ahead import Ahead, Task
 from tfr_assets.reading.columns import chosen_columns
 from tfr_assets.reading.convert import converter
-from tfr_assets.reading.files import RecordFiles, lines
+from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.locate import FileChoice, locate
 from tfr_assets.reading.plan import plan_ranges, rows_of_piece, share_of
+from tfr_assets.reading.tally import Tally
 from tfr_assets.records.arrays import joined
 from tfr_assets.records.features import SERIALIZED, FeatureSpec
 from tfr_assets.records.partitions import parts_of
-from tfr_assets.records.ranges import Columns, Range, RangeDecoder, Skipped
+from tfr_assets.records.ranges import Columns, Range, RangeDecoder
+from tfr_assets.records.skipped import Skipped
 
 Into = Literal["numpy", "arrow", "pandas"]
 OnError = Literal["raise", "skip"]
-_FAULTS_TOLD = 5
 
 
 def batches(
@@ -145,7 +145,7 @@ class Batches:
             raise ConfigError("columns: there is none to read; name at least one")
         rows = rows_of_piece(files, batch_size)
         RangeDecoder(files.features, names, rows)  # what it refuses is refused at once
-        self._tally = _Tally()
+        self._tally = Tally()
         ranges = plan_ranges(files, *share, rows)
         if order:
             shuffled = list(ranges)
@@ -179,30 +179,9 @@ class Batches:
         self.close()
 
 
-class _Tally:
-    """What several threads have passed over."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.skipped = Skipped()
-
-    def add(self, skipped: Skipped) -> None:
-        if skipped.records:
-            with self._lock:
-                total = self.skipped + skipped
-                faults = sorted(total.faults, key=lambda fault: (fault.path, fault.record))
-                self.skipped = Skipped(total.records, tuple(faults))  # whichever thread was first
-
-    def warn(self, count: int) -> None:
-        if self.skipped.records:
-            told = lines(map(str, self.skipped.faults[:_FAULTS_TOLD]))
-            left = f"left out {self.skipped.records} of {count} records, because of damage:\n{told}"
-            warnings.warn(left, stacklevel=4)
-
-
 def _convert_all(
     ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], batch_size: int, skip: bool, workers: int,
-    cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any], tally: _Tally, count: int,
+    cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any], tally: Tally, count: int,
 ) -> Generator[Any, None, None]:  # fmt: skip
     rows, own = rows_of_piece(files, batch_size), threading.local()
 
