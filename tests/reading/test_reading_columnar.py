@@ -389,6 +389,7 @@ def test_an_error_comes_after_what_was_done_before_it() -> None:
 
 def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfr_assets.reading.plan._PIECE_BYTES", 1 << 18)
+    monkeypatch.setattr("tfr_assets.records.memory._SLAB", 1 << 18)
     rows = 60_000
     source = pa.table({"id": pa.array(range(rows)), "t": pa.array([f"{i:0200d}" for i in range(rows)])})
     peaks = []

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,17 +12,18 @@ from tfr_assets.errors import ConfigError, DamagedFile
 from tfr_assets.reading.ahead import Ahead, Task
 from tfr_assets.reading.columns import chosen_columns
 from tfr_assets.reading.convert import converter
-from tfr_assets.reading.files import RecordFiles, lines
+from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.locate import FileChoice, locate
 from tfr_assets.reading.plan import plan_ranges, rows_of_piece, share_of
+from tfr_assets.reading.tally import Tally
 from tfr_assets.records.arrays import joined
 from tfr_assets.records.features import SERIALIZED, FeatureSpec
 from tfr_assets.records.partitions import parts_of
-from tfr_assets.records.ranges import Columns, Range, RangeDecoder, Skipped
+from tfr_assets.records.ranges import Columns, Range, RangeDecoder
+from tfr_assets.records.skipped import Skipped
 
 Into = Literal["numpy", "arrow", "pandas"]
 OnError = Literal["raise", "skip"]
-_FAULTS_TOLD = 5
 
 
 def batches(
@@ -122,6 +122,7 @@ class Batches:
         drop_remainder: Whether to leave out a last batch that is not full.
         convert: What becomes of each batch.
         order: Shuffles what is decoded at once; None: all comes in the order of the rows.
+        at_once: Whether consecutive batches come as one where they lie in one piece of memory.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
@@ -138,20 +139,23 @@ class Batches:
         drop_remainder: bool = False,
         convert: Callable[[Columns], Any] = lambda columns: columns,
         order: np.random.Generator | None = None,
+        at_once: bool = False,
     ) -> None:
         if not names:
             raise ConfigError("columns: there is none to read; name at least one")
         rows = rows_of_piece(files, batch_size)
         RangeDecoder(files.features, names, rows)  # what it refuses is refused at once
-        self._tally = _Tally()
+        self._tally = Tally()
         ranges = plan_ranges(files, *share, rows)
         if order:
             shuffled = list(ranges)
             order.shuffle(shuffled)
             ranges = iter(shuffled)
+        cut = whole_batches if at_once else rebatched
         self._batches = _convert_all(
-            ranges, files, names, batch_size, skip, workers, drop_remainder, convert, self._tally, share[1] - share[0]
-        )
+            ranges, files, names, batch_size, skip, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
+            convert, self._tally, share[1] - share[0],
+        )  # fmt: skip
 
     @property
     def skipped(self) -> Skipped:
@@ -175,30 +179,9 @@ class Batches:
         self.close()
 
 
-class _Tally:
-    """What several threads have passed over."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.skipped = Skipped()
-
-    def add(self, skipped: Skipped) -> None:
-        if skipped.records:
-            with self._lock:
-                total = self.skipped + skipped
-                faults = sorted(total.faults, key=lambda fault: (fault.path, fault.record))
-                self.skipped = Skipped(total.records, tuple(faults))  # whichever thread was first
-
-    def warn(self, count: int) -> None:
-        if self.skipped.records:
-            told = lines(map(str, self.skipped.faults[:_FAULTS_TOLD]))
-            left = f"left out {self.skipped.records} of {count} records, because of damage:\n{told}"
-            warnings.warn(left, stacklevel=4)
-
-
 def _convert_all(
     ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], batch_size: int, skip: bool, workers: int,
-    drop_remainder: bool, convert: Callable[[Columns], Any], tally: _Tally, count: int,
+    cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any], tally: Tally, count: int,
 ) -> Generator[Any, None, None]:  # fmt: skip
     rows, own = rows_of_piece(files, batch_size), threading.local()
 
@@ -213,7 +196,7 @@ def _convert_all(
     tasks: Iterator[Task[Columns]] = (lambda put, wanted=wanted: decode(wanted, put) for wanted in ranges)  # type: ignore[misc]
     ahead = Ahead(tasks, workers)
     try:
-        for batch in rebatched(ahead, batch_size, drop_remainder):
+        for batch in cut(ahead):
             yield convert({name: batch[name] for name in names})
     finally:
         ahead.close()
@@ -222,19 +205,39 @@ def _convert_all(
 
 def rebatched(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:
     """Yields the rows of pieces of any size as batches: views of a piece, unless a batch lies in several."""
+    for columns in whole_batches(pieces, batch_size, drop_remainder):
+        for start in range(0, _rows(columns), batch_size):
+            yield _cut(columns, start, start + batch_size)
+
+
+def whole_batches(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:
+    """Yields the rows of pieces of any size, as many whole batches of a piece at once as there are in it."""
     waiting: list[Columns] = []
     held = 0
     for piece in pieces:
-        rows, at = len(next(iter(piece.values()))), 0
-        while at < rows:
-            stop = min(rows, at + batch_size - held)
-            waiting.append({name: column[at:stop] for name, column in piece.items()})
-            held, at = held + stop - at, stop
+        rows, start = _rows(piece), 0
+        if held:
+            start = min(rows, batch_size - held)
+            waiting.append(_cut(piece, 0, start))
+            held += start
             if held == batch_size:
                 yield _joined(waiting)
                 waiting, held = [], 0
+        stop = rows - (rows - start) % batch_size
+        if start < stop:
+            yield _cut(piece, start, stop)
+        if stop < rows and start < rows:
+            waiting, held = [_cut(piece, stop, rows)], rows - stop
     if held and not drop_remainder:
         yield _joined(waiting)
+
+
+def _rows(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def _cut(columns: Columns, start: int, stop: int) -> Columns:
+    return {name: column[start:stop] for name, column in columns.items()}
 
 
 def _joined(parts: list[Columns]) -> Columns:

@@ -11,10 +11,10 @@ from tfr_assets.sources.files import RawFile
 
 
 @contextmanager
-def open_piped(url: str) -> Iterator[int]:
-    """Opens a remote file for reading from its beginning to its end.
+def open_piped(url: str, size: int) -> Iterator[int]:
+    """Opens a remote file of a known size for reading from its beginning to its end.
 
-    Whatever fsspec knows is read, as one stream: no request a block.
+    Whatever fsspec knows is read, as one stream: no request a block, and none to ask how large it is.
 
     Yields:
         A descriptor to read from; it cannot be sought in.
@@ -24,7 +24,7 @@ def open_piped(url: str) -> Iterator[int]:
     """
     read_end, write_end = os.pipe()
     failures: list[TfrError] = []
-    thread = Thread(target=_copy, args=(url, write_end, failures), name=f"read {url}", daemon=True)
+    thread = Thread(target=_copy, args=(url, size, write_end, failures), name=f"read {url}", daemon=True)
     thread.start()
     try:
         yield read_end
@@ -35,10 +35,10 @@ def open_piped(url: str) -> Iterator[int]:
         raise failures[0]
 
 
-def _copy(url: str, descriptor: int, failures: list[TfrError]) -> None:
+def _copy(url: str, size: int, descriptor: int, failures: list[TfrError]) -> None:
     try:
         with suppress(BrokenPipeError):  # who reads has seen enough
-            for chunk in RawFile(url, "tfrecord").chunks():
+            for chunk in RawFile(url, "tfrecord").chunks(size):
                 write_all(descriptor, chunk)
     except SourceChanged:  # whose message is for who writes a dataset
         failures.append(SourceError(f"{url}: is no longer there; have it put back, or locate the files again"))

@@ -23,10 +23,12 @@ from tfr_assets.records.locate import (
     VALUES_ROOM,
     VALUES_USED,
 )
+from tfr_assets.records.memory import Pool
 from tfr_assets.records.parse import describe_problem
 
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
-_STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: np.dtype(np.int64)}
+_WORD, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
+_STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: _WORD}
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,14 @@ class _Target:
         self._bytes_per_row = 16.0
         self.values = self.data = self.rows = np.empty(0, np.int64)
 
-    def start(self, rows: int) -> None:
-        """Takes new memory for so many rows; that of before belongs to whoever has its columns."""
+    def start(self, rows: int, pool: Pool) -> None:
+        """Takes memory for so many rows; that of before belongs to whoever has its columns."""
         values, data = int(self._per_row * rows), 0
         if self.feature.kind is Kind.BYTES:
             data = int(self._bytes_per_row * rows)
-        self.values = np.empty(values + 1, self._stored)
-        self.data = np.empty(data + PADDING if self.feature.kind is Kind.BYTES else 0, np.uint8)
-        self.rows = np.empty(rows + 1 if self._ragged else 0, np.int64)
+        self.values = pool.empty(values + 1, self._stored)
+        self.data = pool.empty(data + PADDING if self.feature.kind is Kind.BYTES else 0, _BYTE)
+        self.rows = pool.empty(rows + 1 if self._ragged else 0, _WORD)
         self.values[:1] = 0
         self.rows[:1] = 0
         self.line[VALUES_USED] = self.line[DATA_USED] = 0
@@ -143,13 +145,14 @@ class Decoder:
         self._wanted = [target for target in self._targets if target.feature.name in names]
         self._spans = np.empty(max(1, len(spec.features)) * STRIDE, np.uint8)
         self._spare, self._bad = np.empty(0, np.uint8), np.empty(0, np.int64)
-        self.rows = 0
+        self._pool = Pool()
+        self.rows = self.room = 0
 
     def start(self, rows: int) -> None:
         """Begins new columns with room for `rows` rows."""
-        self.rows = 0
+        self.rows, self.room = 0, rows
         for target in self._wanted:
-            target.start(rows)
+            target.start(rows, self._pool)
 
     def add(self, buffer: np.ndarray, frames: np.ndarray) -> list[Problem]:
         """Decodes records behind those that are there, unless one of them does not fit the spec.

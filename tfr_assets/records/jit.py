@@ -18,6 +18,8 @@ import numpy as np
 from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
 if sys.byteorder != "little":
@@ -54,6 +56,19 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
         return dispatcher
 
     return compile_now
+
+
+def c_function(signature: str, function: Callable[..., Any]) -> CFunc:
+    """Compiles a function that C calls at its `address`, kept on disk as kernels are.
+
+    Whatever it calls as `numba.types.ExternalFunction` must be known to LLVM before: `llvmlite.binding.add_symbol`.
+    """
+    compiled = CFunc(function, normalize_signature(signature), {}, {"nopython": True})
+    compiled.enable_caching()
+    own = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
+    compiled._cache._cache_file._source_stamp = _STAMP + own  # type: ignore[attr-defined]
+    compiled.compile()
+    return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,6 +121,16 @@ load_f32, load_f64 = _load(types.float32, ir.FloatType()), _load(types.float64, 
 store_u8, store_u32 = _store(types.uint8, _I8), _store(types.uint32, _I32)
 store_u64, store_i64 = _store(types.uint64, _I64), _store(types.int64, _I64)
 store_f32 = _store(types.float32, ir.FloatType())
+
+
+@intrinsic
+def stack_block(typing_context: Any) -> Any:
+    """Returns the address of 2 KB on the stack, until the function that calls it returns."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ptrtoint(cgutils.alloca_once(builder, ir.ArrayType(_I64, 256)), _I64)
+
+    return types.int64(), codegen
 
 
 @intrinsic

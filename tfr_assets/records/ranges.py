@@ -14,6 +14,7 @@ from tfr_assets.records.decoder import Decoder, Problem
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.partitions import parts_of, put_together
 from tfr_assets.records.scan import Fault, FaultKind, scan_stream
+from tfr_assets.records.skipped import MOST_FAULTS, Skipped
 
 Columns = dict[str, Column]
 Emit = Callable[[Columns], None]
@@ -39,25 +40,6 @@ class Range:
     records: int
     start: int = 0
     stop: int | None = None
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """What was passed over.
-
-    Attributes:
-        records: Number of records.
-        faults: What was wrong with them, as far as it was kept: one damaged header can cost several records.
-    """
-
-    records: int = 0
-    faults: tuple[Fault, ...] = ()
-
-    def __add__(self, other: "Skipped") -> "Skipped":
-        return Skipped(self.records + other.records, (self.faults + other.faults)[:_MOST_FAULTS])
-
-
-_MOST_FAULTS = 1000
 
 
 class _Slice:
@@ -116,7 +98,7 @@ class RangeDecoder:
             else:
                 stream = open_input(descriptor, wanted.compression)
             origin, first = (wanted.start, wanted.first) if seeks else (0, 0)
-            scan = scan_stream(stream, wanted.path, pass_.visit, max_faults=_MOST_FAULTS, origin=origin, first=first)
+            scan = scan_stream(stream, wanted.path, pass_.visit, max_faults=MOST_FAULTS, origin=origin, first=first)
         finally:
             os.close(descriptor)
         return pass_.finish(scan.faults)
@@ -134,7 +116,7 @@ class _Pass:
         self._places: list[np.ndarray] = []  # of the rows in the decoder, where it may yet turn out that one is bad
         self._given = 0
         self._misfits: list[Fault] = []
-        decoder.start(self._limit)
+        decoder.start(0)
 
     def visit(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         """See `records.scan.FrameVisitor`."""
@@ -142,6 +124,8 @@ class _Pass:
         if not self._skip:
             frames = self._unbroken(frames)
         while len(frames):
+            if not self._decoder.room:
+                self._decoder.start(self._limit)
             taken = np.ascontiguousarray(frames[: self._limit - self._decoder.rows])
             frames = frames[len(taken) :]
             if problems := self._decoder.add(buffer, taken):
@@ -190,12 +174,12 @@ class _Pass:
         self._given += self._decoder.rows - len(problems)
         self._emit(columns)
         self._places = []
-        self._decoder.start(self._limit)
+        self._decoder.start(0)  # there need be no more
 
     def _refuse(self, problems: list[Problem], places: np.ndarray) -> None:
         """Notes records that do not fit the spec, or raises the first."""
         faults = []
-        for problem in problems[:_MOST_FAULTS]:
+        for problem in problems[:MOST_FAULTS]:
             record, offset = places[problem.index].tolist()
             faults.append(Fault(self._wanted.path, record, offset, FaultKind.FEATURES, problem.text))
         if not self._skip:

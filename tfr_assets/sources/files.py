@@ -91,17 +91,17 @@ class RawFile:
             fs, path = filesystem(self.path, self.storage_options)
             return cast(BinaryIO, fs.open(path, "rb"))
 
-    def stream(self) -> BinaryIO:
-        """Opens the file's bytes for reading from begin to end."""
+    def stream(self, size: int | None = None) -> BinaryIO:
+        """Opens the file's bytes for reading from begin to end; where its size is known, a web server is asked once."""
         if self.is_local or not is_http(self.path):
             return self.open()
         with backend_errors(self.path):
             fs, path = filesystem(self.path, self.storage_options)
-            return cast(BinaryIO, fs.open(path, "rb", block_size=0))
+            return cast(BinaryIO, fs.open(path, "rb", block_size=0, size=size))
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yields the file's bytes."""
-        with reading(self.path), self.stream() as stream:
+    def chunks(self, size: int | None = None) -> Iterator[bytes]:
+        """Yields the file's bytes; see `stream`."""
+        with reading(self.path), self.stream(size) as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
 

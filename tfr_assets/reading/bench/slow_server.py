@@ -129,14 +129,16 @@ class _Handler(SimpleHTTPRequestHandler):
         return int(first), min(int(last), size - 1) if last else size - 1
 
     def _send(self, path: Path, start: int, stop: int) -> None:
-        began = time.perf_counter()
+        due = time.perf_counter()
         with path.open("rb") as file:
             file.seek(start)
             sent = 0
             while sent < stop - start:
                 chunk = file.read(min(_CHUNK, stop - start - sent))
                 sent += len(chunk)
-                time.sleep(max(0.0, began + sent / self._rate - time.perf_counter()))
+                now = time.perf_counter()
+                due = max(due, now) + len(chunk) / self._rate  # what a reader did not take in time is not caught up
+                time.sleep(due - now)
                 try:
                     self.wfile.write(chunk)
                 except ConnectionError:  # whoever asked wants no more
@@ -144,11 +146,18 @@ class _Handler(SimpleHTTPRequestHandler):
                     return
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """Says nothing of connections that a reader drops, as it may."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*_)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Serves until standard input is closed; prints the port."""
     folder, wait, rate = arguments
     handler = partial(_Handler, directory=folder, wait=float(wait), rate=float(rate))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
     sys.stdin.read()

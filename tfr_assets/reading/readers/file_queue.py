@@ -19,13 +19,14 @@ import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, DamagedFile, SourceError, TfrError
 from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.readers.framing import Losses, strings
+from tfr_assets.reading.readers.framing import strings
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.pieces import Piece, pieces_of
 from tfr_assets.reading.readers.processes import Process, close_all
 from tfr_assets.reading.readers.queue_worker import DONE, FAILED, RECORDS
 from tfr_assets.reading.readers.source import checked_chunks, rebatched
 from tfr_assets.reading.readers.stepwise import parsed_in_parallel
+from tfr_assets.reading.tally import Tally
 
 _AHEAD = 2  # pieces a worker has at most: one that it reads, and the next
 
@@ -89,17 +90,17 @@ class _Pool:
 
 def _epoch(pieces: list[Piece], pool: _Pool, count: int, in_turn: bool) -> Iterator[tuple[np.ndarray, str]]:
     """Yields records, or what went wrong, as `checked_chunks` takes them."""
-    losses = Losses()
+    tally = Tally()
     try:
         with pool.lent() as workers:
-            yield from _received(deque(pieces), workers, losses, in_turn)
+            yield from _received(deque(pieces), workers, tally, in_turn)
     except TfrError as error:
         yield np.empty(0, object), str(error)
-    losses.warn(count)
+    tally.warn(count)
 
 
 def _received(
-    pieces: deque[Piece], workers: dict[Connection, Process], losses: Losses, in_turn: bool
+    pieces: deque[Piece], workers: dict[Connection, Process], tally: Tally, in_turn: bool
 ) -> Iterator[tuple[np.ndarray, str]]:
     given: dict[Connection, deque[Piece]] = {connection: deque() for connection in workers}
     while pieces or any(given.values()):
@@ -120,4 +121,4 @@ def _received(
                 yield strings(content), ""
             elif kind == DONE:
                 given[connection].popleft()
-                losses.add(content)
+                tally.add(content)

@@ -5,61 +5,38 @@ have no TensorFlow. It imports none itself.
 """
 
 import os
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tfr_assets.errors import DamagedFile
-from tfr_assets.reading.files import lines
 from tfr_assets.reading.piped import open_piped
 from tfr_assets.reading.readers.pieces import Piece
 from tfr_assets.records.compression import CompressedInput, InputStream
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import examine
 from tfr_assets.records.scan import Fault, FaultKind, scan_blocks
+from tfr_assets.records.skipped import Skipped
 
 
-@dataclass
-class Losses:
-    """What was left out.
-
-    Attributes:
-        records: Number of damaged records.
-        faults: What was wrong; one fault may cost several records.
-    """
-
-    records: int = 0
-    faults: list[Fault] = field(default_factory=list)
-
-    def add(self, others: "Losses") -> None:
-        """Adds what was left out elsewhere."""
-        self.records += others.records
-        self.faults += others.faults
-
-    def warn(self, count: int) -> None:
-        """Tells of it, if there is anything: `count` is the number of all records."""
-        if self.faults:
-            places = lines(map(str, self.faults))
-            warnings.warn(f"left out {self.records} of {count} records, because of damage:\n{places}", stacklevel=2)
-
-
-def piece_records(piece: Piece, compression: str, losses: Losses | None = None) -> Iterator[np.ndarray]:
+def piece_records(
+    piece: Piece, compression: str, skipped: Callable[[Skipped], None] | None = None
+) -> Iterator[np.ndarray]:
     """Yields the records of a piece, about a megabyte of them at a time.
 
     Args:
         piece: What to read.
         compression: That of its file.
-        losses: Is told what was left out, and the intact records are given all the same. None: a fault is an error.
+        skipped: Is told what was left out, and the intact records are given all the same. None: a fault is an error.
 
     Yields:
         Arrays of `bytes` objects, of shape (n,).
 
     Raises:
-        DamagedFile: There is a fault, and `losses` is None.
+        DamagedFile: There is a fault, and `skipped` is None.
         SourceError: A remote file cannot be read.
     """
     given = 0
@@ -81,8 +58,8 @@ def piece_records(piece: Piece, compression: str, losses: Losses | None = None) 
     if given < piece.records and not faults:
         detail = f"found {given}, the manifest says {piece.records}"
         faults = [Fault(piece.path, piece.first + given, piece.stop, FaultKind.COUNT, detail)]
-    if losses is not None:
-        losses.add(Losses(piece.records - given, faults))
+    if skipped is not None:
+        skipped(Skipped(piece.records - given, tuple(faults)))
     elif faults:
         raise DamagedFile("\n".join(map(str, faults[:3])))
 
@@ -123,7 +100,7 @@ class _PartInput:
 @contextmanager
 def _opened(piece: Piece) -> Iterator[int]:
     if "://" in piece.path:
-        with open_piped(piece.path) as descriptor:
+        with open_piped(piece.path, piece.stop) as descriptor:
             yield descriptor
         return
     descriptor = os.open(piece.path, os.O_RDONLY)

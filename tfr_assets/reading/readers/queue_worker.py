@@ -4,8 +4,9 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.readers.framing import Losses, piece_records
+from tfr_assets.reading.readers.framing import piece_records
 from tfr_assets.reading.readers.pieces import Piece
+from tfr_assets.records.skipped import Skipped
 
 RECORDS, DONE, FAILED = "records", "done", "failed"
 
@@ -25,13 +26,13 @@ def serve(connection: Connection, compression: str, skips: bool) -> None:
 
 
 def _read(connection: Connection, piece: Piece, compression: str, skips: bool) -> None:
-    losses = Losses()
+    skipped: list[Skipped] = []
     try:
-        for records in piece_records(piece, compression, losses if skips else None):
+        for records in piece_records(piece, compression, skipped.append if skips else None):
             connection.send((RECORDS, records.tolist()))
     except (BrokenPipeError, ConnectionResetError):
         raise
     except (TfrError, OSError) as error:
         connection.send((FAILED, str(error)))
     else:
-        connection.send((DONE, losses))
+        connection.send((DONE, sum(skipped, Skipped())))

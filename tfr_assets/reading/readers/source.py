@@ -16,9 +16,10 @@ import tensorflow as tf
 
 from tfr_assets.errors import TfrError
 from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.readers.framing import Losses, piece_records, verify_piece
+from tfr_assets.reading.readers.framing import piece_records, verify_piece
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.pieces import Piece, pieces_of
+from tfr_assets.reading.tally import Tally
 
 COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
 _STRINGS = tf.TensorSpec((None,), tf.string)
@@ -36,13 +37,13 @@ class _Source:
         files: All files.
         options: How they are read.
         pieces: What of them is read.
-        losses: What was left out in this epoch.
+        tally: What was left out in this epoch.
     """
 
     files: RecordFiles
     options: ReadOptions
     pieces: list[Piece]
-    losses: Losses = field(default_factory=Losses)
+    tally: Tally = field(default_factory=Tally)
 
     @property
     def count(self) -> int:
@@ -122,15 +123,16 @@ class _Source:
 
     def _framed(self, number: np.int32) -> Iterator[tuple[np.ndarray, str]]:
         try:
-            losses = self.losses if self.skips else None
-            for records in piece_records(self.pieces[number], self.files.compression, losses):
+            for records in piece_records(
+                self.pieces[number], self.files.compression, self.tally.add if self.skips else None
+            ):
                 yield records, ""
         except (TfrError, OSError) as error:
             yield np.empty(0, object), str(error)
 
     def _warn(self) -> Iterator[np.ndarray]:
-        losses, self.losses = self.losses, Losses()
-        losses.warn(self.count)
+        tally, self.tally = self.tally, Tally()
+        tally.warn(self.count)
         yield from ()
 
 

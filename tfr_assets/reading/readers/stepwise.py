@@ -1,5 +1,8 @@
 """The techniques of the performance guides, each alone, so that it shows what each of them buys.
 
+TensorFlow by itself adds some of them to pipelines that lack them, such as a prefetch behind all. It must not, in the
+first four.
+
 naive          files one after another → parse a record → batch
 prefetch       naive                                              → prefetch
 interleave     files in turn, in parallel → parse a record → batch
@@ -17,7 +20,7 @@ from tfr_assets.reading.readers.source import batches, records
 
 def naive(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Does one thing after another, a record at a time."""
-    return batch_of_ones(records(files, options).map(parse_one(files, options)), options)
+    return _as_written(batch_of_ones(records(files, options).map(parse_one(files, options)), options))
 
 
 def prefetch(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -31,13 +34,13 @@ def interleave(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     It hides the latency of remote storage. For small records on a local disk it costs more than it saves.
     """
     found = records(files, options, options.cycle_length, options.block_length, options.calls)
-    return batch_of_ones(found.map(parse_one(files, options)), options)
+    return _as_written(batch_of_ones(found.map(parse_one(files, options)), options))
 
 
 def parallel_map(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Parses records in parallel, each alone."""
     parsed = records(files, options).map(parse_one(files, options), options.calls, options.deterministic)
-    return batch_of_ones(parsed, options)
+    return _as_written(batch_of_ones(parsed, options))
 
 
 def vectorized(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -46,6 +49,12 @@ def vectorized(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     For small records this is the best of the stock pipelines.
     """
     return parsed_in_parallel(batches(files, options), files, options)
+
+
+def _as_written(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    return dataset.with_options(options)
 
 
 def parsed_in_parallel(found: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:

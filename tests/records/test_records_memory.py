@@ -1,0 +1,77 @@
+"""Memory for columns: nobody's array changes while it is held, and memory is used again when it is not."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.records.reference import examples
+from tfr_assets.records.memory import Pool
+
+BYTE, WORD = np.dtype(np.uint8), np.dtype(np.int64)
+
+
+@examples(60)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 9_000_000), st.sampled_from([BYTE, WORD]), st.integers(0, 5)), max_size=30)
+)
+def test_an_array_is_nobody_elses_while_a_view_of_it_is_held(steps: list[tuple[int, np.dtype, int]]) -> None:
+    pool = Pool()
+    held: list[tuple[np.ndarray, int]] = []
+    for number, (size, dtype, dropped) in enumerate(steps):
+        array = pool.empty(size // dtype.itemsize, dtype)
+        assert array.shape == (size // dtype.itemsize,)
+        assert array.dtype == dtype
+        assert not array.size or array.__array_interface__["data"][0] % dtype.itemsize == 0
+        ends = array[:: max(1, array.size - 1)]  # a view only, of the first value and the last
+        ends[:] = number
+        held.append((ends, number))
+        del array
+        if dropped < len(held):
+            del held[dropped]
+        for view, value in held:
+            assert (view == value).all()
+
+
+def test_memory_is_used_again() -> None:
+    pool = Pool()
+    places = set()
+    for size in range(100_000, 100_050):
+        array = pool.empty(size, BYTE)
+        places.add(array.__array_interface__["data"][0])
+        del array
+    assert len(places) == 1
+
+
+def test_arrays_dropped_by_other_threads_come_back() -> None:
+    pool, places = Pool(), set()
+    for _ in range(20):
+        arrays = [pool.empty(100_000, BYTE) for _ in range(3)]
+        places |= {array.__array_interface__["data"][0] for array in arrays}
+        thread = threading.Thread(target=arrays.clear)
+        thread.start()
+        thread.join()
+    assert len(places) == 3
+
+
+def test_an_array_outlives_its_pool_and_memory_goes_with_the_last() -> None:
+    pool = Pool()
+    array = pool.empty(100_000, BYTE)
+    array[:] = 7
+    slab = weakref.ref(pool._slab)
+    del pool
+    gc.collect()
+    assert (array == 7).all()
+    assert slab() is not None
+    del array
+    gc.collect()
+    assert slab() is None
+
+
+@pytest.mark.parametrize("dtype", [BYTE, WORD])
+def test_nothing_is_an_array_too(dtype: np.dtype) -> None:
+    assert Pool().empty(0, dtype).shape == (0,)

@@ -1,0 +1,60 @@
+"""Memory for columns, used again as soon as nobody holds the column any more.
+
+Fresh memory is slow: the kernel hands it out a page at a time, which costs more than decoding into it. Arrays of a
+batch are too small for the large pages that it also has, so they are cut from slabs, for which NumPy asks for those.
+"""
+
+import weakref
+from collections import defaultdict, deque
+
+import numpy as np
+
+_SLAB = 8 << 20  # NumPy asks for large pages from 4 MB on
+_LEAST = 32 << 10  # what is smaller comes from memory that the allocator has at hand
+_ALIGNMENT = 64
+
+
+class Pool:
+    """Gives out arrays. One thread at a time may ask; arrays may be dropped by any."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, deque[np.ndarray]] = defaultdict(deque)
+        self._slab, self._used = np.empty(0, np.uint8), 0
+
+    def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
+        """Returns an array of shape (count,), not initialized, which is nobody else's as long as any view of it is."""
+        size = count * dtype.itemsize
+        if size < _LEAST:
+            return np.empty(count, dtype)
+        step = 1 << size.bit_length() - 4  # so that a column's next piece, which is a little larger, fits as well
+        room = -(-size // step) * step
+        try:
+            memory = self._free[room].pop()
+        except IndexError:
+            memory = self._fresh(room)
+        return np.asarray(_Lease(memory, self))[:size].view(dtype)
+
+    def take_back(self, memory: np.ndarray) -> None:
+        """Takes memory that nobody uses any more."""
+        self._free[memory.size].append(memory)
+
+    def _fresh(self, size: int) -> np.ndarray:
+        if size > _SLAB // 2:
+            return np.empty(size, np.uint8)
+        if size > self._slab.size - self._used:
+            self._slab = np.empty(_SLAB + _ALIGNMENT, np.uint8)
+            self._used = -self._slab.ctypes.data % _ALIGNMENT
+        start, self._used = self._used, self._used + size
+        return self._slab[start : self._used]
+
+
+class _Lease:
+    """What owns the memory of an array and its views: when the last of them is gone, so is this."""
+
+    def __init__(self, memory: np.ndarray, pool: Pool) -> None:
+        self.__array_interface__ = memory.__array_interface__
+        self._memory, self._pool = memory, weakref.ref(pool)
+
+    def __del__(self) -> None:
+        if (pool := self._pool()) is not None:
+            pool.take_back(self._memory)
