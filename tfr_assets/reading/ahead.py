@@ -1,5 +1,6 @@
 """Threads that work ahead of whoever takes their results, in order, and no further than there is room for."""
 
+import atexit
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -42,6 +43,7 @@ class Ahead(Generic[T]):
         self._threads = [threading.Thread(target=self._work, name="tfr-decode", daemon=True) for _ in range(workers)]
         for thread in self._threads:
             thread.start()
+        atexit.register(self.close)  # Python's threads stand still afterwards: who waits for them would wait for ever
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -74,6 +76,7 @@ class Ahead(Generic[T]):
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+        atexit.unregister(self.close)
 
     def _work(self) -> None:
         while (begun := self._begin()) is not None:

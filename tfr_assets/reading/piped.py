@@ -1,8 +1,10 @@
 """Remote files as local descriptors: a thread copies what comes into a pipe, which bounds how far it runs ahead."""
 
+import atexit
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Thread
 
 from tfr_assets.errors import SourceChanged, SourceError, TfrError
@@ -24,11 +26,19 @@ def open_piped(url: str, size: int) -> Iterator[int]:
     """
     read_end, write_end = os.pipe()
     failures: list[TfrError] = []
+
+    def end() -> None:
+        if thread.is_alive():
+            with Path(os.devnull).open("wb") as nothing:
+                os.dup2(nothing.fileno(), write_end)  # what reads from the pipe sees its end
+
     thread = Thread(target=_copy, args=(url, size, write_end, failures), name=f"read {url}", daemon=True)
     thread.start()
+    atexit.register(end)  # Python's threads stand still afterwards: who waits for them would wait for ever
     try:
         yield read_end
     finally:
+        atexit.unregister(end)
         os.close(read_end)  # the copying ends with its next write
     thread.join()
     if failures:

@@ -17,6 +17,7 @@ from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.hand_over import HandedOver
 from tfr_assets.reading.op import register, tensors_of
 from tfr_assets.reading.plan import share_of
+from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.serialized import parse_tensors
 from tfr_assets.reading.spec import Tensors, element_spec
@@ -69,7 +70,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
                 yield held[-1].batches
         last.update(held)  # an iterator that is dropped before does not come here: nobody fetches then any more
 
-    dataset = tf.data.Dataset.from_generator(generate, output_signature=tf.TensorSpec((None, 4), tf.int64))
+    dataset = generated(generate, tf.TensorSpec((None, 4), tf.int64))
     dataset = dataset.unbatch().map(tensors.fetched, num_parallel_calls=tf.data.AUTOTUNE)
     if options.shuffle:
         dataset = _shuffled(dataset, files.features, options)

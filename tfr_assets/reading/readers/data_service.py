@@ -19,6 +19,7 @@ import tensorflow as tf
 from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.reading.decode import decoder
 from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.reading.readers.processes import Process, close_all
@@ -94,7 +95,7 @@ def _watched(served: tf.data.Dataset, nothing: Callable[[], Tensors], processes:
             yield f"tf.data service: {gone[0]}; records are lost, read again" if gone else ""
             time.sleep(_LOOK)
 
-    looks = tf.data.Dataset.from_generator(look, output_signature=tf.TensorSpec((), tf.string))
+    looks = generated(look, tf.TensorSpec((), tf.string))
     end = tf.data.Dataset.from_tensors(_END)
     batches = served.map(_marked(_BATCH)).concatenate(end.map(lambda end: (nothing(), end)))
     # its elements are passed on, because what loops without giving any cannot be cancelled

@@ -17,6 +17,7 @@ import tensorflow as tf
 from tfr_assets.errors import TfrError
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.readers.framing import piece_records, verify_piece
+from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.pieces import Piece, pieces_of
 from tfr_assets.reading.tally import Tally
@@ -95,7 +96,7 @@ class _Source:
 
     def report(self) -> tf.data.Dataset:
         """Returns no records, but tells of those that were left out when it is reached."""
-        return tf.data.Dataset.from_generator(self._warn, output_signature=_STRINGS)
+        return generated(self._warn, _STRINGS)
 
     def _opened(self, piece: dict[str, tf.Tensor], opener: Opener) -> tf.data.Dataset:
         if self.options.on_error == "unchecked":
@@ -187,7 +188,7 @@ def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *a
         arguments: What it is called with, each epoch anew.
     """
     signature = (_STRINGS, tf.TensorSpec((), tf.string))
-    return tf.data.Dataset.from_generator(generate, output_signature=signature, args=arguments).map(refuse)
+    return generated(generate, signature, arguments).map(refuse)
 
 
 def chunks_in_turn(files: RecordFiles, options: ReadOptions, cycle_length: int, calls: int | None) -> tf.data.Dataset:

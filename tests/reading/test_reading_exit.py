@@ -1,0 +1,57 @@
+"""A program ends when it ends, also in the middle of an epoch: no thread of TensorFlow's waits for one of Python's."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tfr_assets.layout import Layout
+from tfr_assets.reading.bench.slow_server import Storage, slow_server
+
+Written = Callable[..., Layout]
+
+_PROGRAM = """
+import sys, time
+import tfr_assets
+from tfr_assets.reading import plan
+from tfr_assets.records.ranges import RangeDecoder
+
+def slowly(self, *arguments, decode=RangeDecoder.decode):  # so that a generator waits at the end
+    time.sleep(0.2)
+    return decode(self, *arguments)
+
+RangeDecoder.decode = slowly
+plan._PIECE_BYTES = 20_000
+where, reader = sys.argv[1:]
+iterator = iter(tfr_assets.read(where, 10, reader=reader))
+print(len(next(iterator)["id"]), flush=True)
+"""
+
+
+def _run(where: str, reader: str) -> None:
+    arguments = [sys.executable, "-c", _PROGRAM, where, reader]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=90, check=False)
+    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
+
+
+@pytest.fixture
+def layout(written: Written) -> Layout:
+    return written(pa.table({"id": range(20_000), "t": [f"{i:050d}" for i in range(20_000)]}), shards=3)
+
+
+@pytest.mark.parametrize("reader", ["columnar", "file_queue"])
+def test_a_program_ends_in_the_middle_of_an_epoch(layout: Layout, reader: str) -> None:
+    _run(str(layout.folder), reader)
+
+
+def test_a_program_ends_while_it_waits_for_storage(layout: Layout) -> None:
+    with slow_server(layout.folder, Storage(first_byte_ms=20, mb_per_second=0.2)) as url:
+        _run(url + "/shards", "vectorized")
+
+
+def test_a_descriptor_is_not_written_to_at_exit_once_its_file_is_read(layout: Layout, tmp_path: Path) -> None:
+    with slow_server(layout.folder, Storage(first_byte_ms=0, mb_per_second=1e6)) as url:
+        _run(url + "/shards", "naive")
