@@ -124,7 +124,7 @@ def test_bench_writers_measures_says_which_to_use_and_keeps_what_it_measured(tmp
     assert run("plan", "few").returncode == 0
     done = run("bench", "writers", "few")
     assert done.returncode == 0, done.stderr
-    assert "Measured with all 100 rows." in done.stdout and "Fastest: " in done.stdout
+    assert "too little to tell writers apart" in done.stdout
     document = json.loads(run("bench", "writers", "few", "--json").stdout)
     assert [each["writer"] for each in document["measured"]] == ["serial", "locked"]
     assert document["missing"] == []
