@@ -1,6 +1,8 @@
 """The op of our own: rows of NumPy's columns become the tensors that TensorFlow makes of the same values."""
 
 import gc
+import subprocess
+import sys
 import weakref
 from typing import Any
 
@@ -150,16 +152,32 @@ def test_two_iterators_of_a_dataset_are_independent(layout: Layout) -> None:
         assert one["t"].numpy().tolist() == other["t"].numpy().tolist()
 
 
-def test_debug_mode_reads_the_same(layout: Layout) -> None:
-    # it cannot be switched off again, so it has a process of its own
-    import subprocess
-    import sys
+def output_of(code: str, layout: Layout) -> str:
+    """Returns what a program of its own prints: of what a process does once only, or cannot undo."""
+    arguments = [sys.executable, "-c", code, str(layout.folder)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
+
+def test_debug_mode_reads_the_same(layout: Layout) -> None:
     code = (
         "import sys, tensorflow as tf, tfr_assets\n"
         "tf.data.experimental.enable_debug_mode()\n"
         "batches = list(tfr_assets.read(sys.argv[1], 1000, reader='columnar'))\n"
         "print(sum(int(batch['id'].numpy().sum()) for batch in batches))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(layout.folder)], capture_output=True, text=True, check=True)
-    assert int(done.stdout.split()[-1]) == sum(range(5_000))
+    assert int(output_of(code, layout)) == sum(range(5_000))
+
+
+def test_threads_may_be_the_first_to_read_together(layout: Layout) -> None:
+    code = (
+        "import sys, tfr_assets\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def read(_):\n"
+        "    batches = tfr_assets.read(sys.argv[1], 1000, reader='columnar')\n"
+        "    return sum(int(batch['id'].numpy().sum()) for batch in batches)\n"
+        "with ThreadPoolExecutor() as threads:\n"
+        "    print(*threads.map(read, range(3)))\n"
+    )
+    assert output_of(code, layout).split() == [str(sum(range(5_000)))] * 3

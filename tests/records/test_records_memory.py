@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -45,6 +46,19 @@ def test_memory_is_used_again() -> None:
         places.add(array.__array_interface__["data"][0])
         del array
     assert len(places) == 1
+
+
+def test_what_is_kept_of_many_sizes_does_not_add_up() -> None:
+    pool = Pool()
+    tracemalloc.start()
+    try:
+        for size in range(5 << 20, 30 << 20, 1 << 20):
+            array = pool.empty(size, BYTE)
+            del array
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 * (30 << 20)
 
 
 def test_arrays_dropped_by_other_threads_come_back() -> None:

@@ -79,6 +79,27 @@ def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:
         measure_writers([Contestant("serial")], table(10), folder=tmp_path / "nowhere")
 
 
+def test_what_another_user_left_is_left_alone() -> None:
+    code = """
+import os, sys, tempfile
+from pathlib import Path
+from tfr_assets.writing.writers.measure import _scratch
+with tempfile.TemporaryDirectory() as name:
+    folder = Path(name)
+    folder.chmod(0o777)
+    theirs = folder / ".writers-theirs"
+    theirs.mkdir(mode=0)
+    if os.geteuid() == 0:  # who may open everything
+        os.seteuid(65534)
+    with _scratch(folder) as work:
+        assert work.is_dir() and theirs.exists()
+    os.seteuid(os.getuid())
+    assert list(folder.iterdir()) == [theirs]
+"""
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_a_killed_measurement_left_is_removed_by_the_next(tmp_path: Path) -> None:
     code = f"""
 import os, time

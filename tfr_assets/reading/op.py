@@ -7,6 +7,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import tensorflow as tf
 from llvmlite import binding
@@ -16,13 +17,14 @@ from tfr_assets.reading.hand_over import SYMBOLS, hand_over
 from tfr_assets.records.jit import c_function
 
 _NAME = b"TfrColumns"
+_registering = Lock()
 
 
 def tensors_of(batch: tf.Tensor, dtypes: Sequence[tf.DType]) -> list[tf.Tensor]:
     """Returns the outputs of the op.
 
     Args:
-        batch: int64 of shape (4,): what `HandedOver.batch` returns.
+        batch: int64 of shape (4,): a row of `HandedOver.batches`.
         dtypes: Of the outputs.
 
     Raises:
@@ -39,13 +41,19 @@ def tensors_of(batch: tf.Tensor, dtypes: Sequence[tf.DType]) -> list[tf.Tensor]:
     return list(graph.create_op(_NAME.decode(), [batch], list(dtypes), attrs={"types": value(list=types)}).outputs)
 
 
-@cache
-def register() -> object:
-    """Registers op and kernel, once a process; returns what must stay alive.
+def register() -> None:
+    """Registers op and kernel, once a process.
 
     Raises:
         ConfigError: This TensorFlow has no C API for ops, or refuses.
     """
+    with _registering:  # TensorFlow ends the process when a second thread registers the same op
+        _registered()
+
+
+@cache
+def _registered() -> object:
+    """Registers op and kernel; returns what must stay alive."""
     library = _library()
     for symbol in SYMBOLS:
         binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)

@@ -40,6 +40,9 @@ class Pool:
 
     def _fresh(self, size: int) -> np.ndarray:
         if size > _SLAB // 2:
+            for other, free in self._free.items():
+                if other > _SLAB // 2:  # of pieces of another size: what is kept of each would add up
+                    free.clear()
             return np.empty(size, np.uint8)
         if size > self._slab.size - self._used:
             self._slab = np.empty(_SLAB + _ALIGNMENT, np.uint8)

@@ -1,5 +1,6 @@
 """A web server that waits, against Python's own client."""
 
+import http.client
 import os
 import subprocess
 import sys
@@ -80,6 +81,15 @@ def test_what_is_not_there_is_refused(url: str, path: str, headers: dict[str, st
     with pytest.raises(urllib.error.HTTPError) as caught:
         get(f"{url}/{path}", **headers)
     assert caught.value.code == status
+
+
+def test_the_answer_ends_with_a_file_that_is_cut_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(CONTENT)
+    with slow_server(tmp_path, Storage(0, 0.1)) as url:
+        answer = urllib.request.urlopen(f"{url}/file", timeout=10)
+        os.truncate(tmp_path / "file", 10)
+        with answer, pytest.raises(http.client.IncompleteRead):
+            answer.read()
 
 
 def test_a_folder_is_listed(url: str) -> None:

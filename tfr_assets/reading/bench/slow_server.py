@@ -135,6 +135,9 @@ class _Handler(SimpleHTTPRequestHandler):
             sent = 0
             while sent < stop - start:
                 chunk = file.read(min(_CHUNK, stop - start - sent))
+                if not chunk:  # the file was cut: less than was promised
+                    self.close_connection = True
+                    return
                 sent += len(chunk)
                 now = time.perf_counter()
                 due = max(due, now) + len(chunk) / self._rate  # what a reader did not take in time is not caught up

@@ -58,16 +58,16 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     def generate() -> Iterator[np.ndarray]:
         held: deque[HandedOver] = deque()
         last.difference_update([rows for rows in tuple(last) if rows.fetched])
-        with open_batches() as found:
-            try:
+        try:
+            with open_batches() as found:
                 for columns in found:
                     held.append(HandedOver([columns[name] for name in names], tensors.data_types, window))
                     yield held[-1].batches
                     while held and held[0].fetched:
                         held.popleft()
-            except TfrError as error:  # as a value: an exception would reach training code as a stack trace
-                held.append(HandedOver([], [], 1, str(error)))
-                yield held[-1].batches
+        except TfrError as error:  # as a value: an exception would reach training code as a stack trace
+            held.append(HandedOver([], [], 1, str(error)))
+            yield held[-1].batches
         last.update(held)  # an iterator that is dropped before does not come here: nobody fetches then any more
 
     dataset = generated(generate, tf.TensorSpec((None, 4), tf.int64))

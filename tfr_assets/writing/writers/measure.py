@@ -118,7 +118,7 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
     where = folder or Path(tempfile.gettempdir())
     try:
         for stray in where.glob(f"{_SCRATCH}*"):
-            with suppress(FileNotFoundError, BlockingIOError), _locked(stray):
+            with suppress(OSError), _locked(stray):  # gone, in use, or of another user
                 shutil.rmtree(stray, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=where, prefix=_SCRATCH) as name, _locked(Path(name)):
             yield Path(name)
