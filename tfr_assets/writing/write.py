@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import Any
@@ -42,7 +42,7 @@ class Written:
     """
 
     paths: tuple[Path, ...]
-    manifests: tuple[Manifest, ...]
+    manifests: tuple[Manifest, ...] = field(repr=False)
     writer: str
     workers: int
     records: int
