@@ -31,9 +31,9 @@ from tfr_assets.records.jit import (
     store_i64,
     store_u8,
 )
+from tfr_assets.records.tensor_proto import STRING, dtype_number
 
-STRING = 7  # TF_STRING of tensorflow/c/tf_datatype.h
-_INT64 = 9
+_INT64 = dtype_number("int64")
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 3, 8  # of tensorflow/c/tf_status.h
 _STRING_SIZE = 24  # a TF_TString of tensorflow/core/platform/ctstring_internal.h, and what of it holds a short string
 _SHORT = 22
