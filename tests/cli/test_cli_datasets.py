@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -124,7 +125,7 @@ def test_bench_writers_measures_says_which_to_use_and_keeps_what_it_measured(tmp
     assert run("plan", "few").returncode == 0
     done = run("bench", "writers", "few")
     assert done.returncode == 0, done.stderr
-    assert "too little to tell writers apart" in done.stdout
+    assert re.search("[Ff]astest(, |: )(serial|locked)", done.stdout)  # whether clearly, the machine decides
     document = json.loads(run("bench", "writers", "few", "--json").stdout)
     assert [each["writer"] for each in document["measured"]] == ["serial", "locked"]
     assert document["missing"] == []
