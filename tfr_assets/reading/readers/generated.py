@@ -1,4 +1,7 @@
-"""Datasets of what Python generates, which let the interpreter end.
+"""Datasets of what Python generates: soon made, and they let the interpreter end.
+
+`tf.data.Dataset.from_generator` traces five functions for every dataset, and runs a dataset in a dataset. Here three
+functions are traced once a process, which find the generator by its number.
 
 At its end, Python stops every thread that asks for the interpreter, also one of TensorFlow's in the middle of a
 generator, and TensorFlow waits for that thread for ever. So before, all generators come to their end: whatever they
@@ -7,32 +10,74 @@ wait for ends by `atexit` as well, and they give nothing more.
 
 import atexit
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache
+from itertools import count
 from typing import Any, cast
 
+import numpy as np
 import tensorflow as tf
 
 _LONGEST = 10.0  # seconds
 _QUIET = 0.2  # seconds since TensorFlow was last in a generator, in which it has surely come back from it
 
+_numbers = count()
+_functions: dict[int, Callable[..., Iterator[Any]]] = {}  # for ever, as TensorFlow keeps all of Python's that it calls
+_running: "dict[int, _Generator]" = {}
 _inside: "set[_Generator]" = set()  # generators that a thread is in
 _last = -_QUIET  # when a thread came back from one
 _ended = False
 
 
-def generated(generate: Callable[..., Iterator[Any]], signature: Any, arguments: Any = None) -> tf.data.Dataset:
-    """Returns `tf.data.Dataset.from_generator`'s dataset.
+def generated(
+    generate: Callable[..., Iterator[Any]], signature: Any, arguments: Sequence[tf.Tensor] = ()
+) -> tf.data.Dataset:
+    """Returns what `tf.data.Dataset.from_generator` does.
 
     Args:
         generate: A generator function, called for each iterator.
-        signature: What it gives.
+        signature: What it gives: a TensorSpec, or a tuple of them.
         arguments: Tensors that it is called with.
     """
+    specs = tuple(tf.nest.flatten(signature))
+    _functions[number := next(_numbers)] = generate
+    given = [tf.constant(number, tf.int64), *arguments]
+    with tf.init_scope():  # not a part of the function that happens to be traced
+        begin, give, end = _traced(tuple(tensor.dtype for tensor in given), tuple(spec.dtype for spec in specs))
+    variant = tf.raw_ops.GeneratorDataset(
+        init_func_other_args=given, init_func=begin,
+        next_func_other_args=[], next_func=give,
+        finalize_func_other_args=[], finalize_func=end,
+        output_types=[spec.dtype for spec in specs], output_shapes=[spec.shape for spec in specs],
+    )  # fmt: skip
+    return tf.data.experimental.from_variant(variant, signature)
 
-    def begin(*given: Any) -> _Generator:
-        return _Generator(cast(Generator[Any, None, None], generate(*given)))
 
-    return tf.data.Dataset.from_generator(begin, output_signature=signature, args=arguments)
+@cache
+def _traced(given: tuple[tf.DType, ...], gives: tuple[tf.DType, ...]) -> tuple[Any, Any, Any]:
+    """Returns what TensorFlow calls when an iterator begins, for its next element, and when it is gone."""
+
+    def traced(function: Callable[..., Any], types: Sequence[tf.DType], results: Sequence[tf.DType]) -> Any:
+        calls = tf.function(lambda *tensors: tf.numpy_function(function, tensors, results), autograph=False)
+        return calls.get_concrete_function(*(tf.TensorSpec(None, dtype) for dtype in types))
+
+    number = (tf.int64,)
+    return traced(_begin, given, number), traced(_next, number, gives), traced(_end, number, number)
+
+
+def _begin(number: np.int64, *arguments: np.ndarray) -> np.int64:
+    run = next(_numbers)
+    _running[run] = _Generator(cast(Generator[Any, None, None], _functions[int(number)](*arguments)))
+    return np.int64(run)
+
+
+def _next(run: np.int64) -> Any:
+    return next(_running[int(run)])
+
+
+def _end(run: np.int64) -> np.int64:
+    del _running[int(run)]
+    return run
 
 
 class _Generator:
@@ -58,7 +103,7 @@ class _Generator:
 
 
 @atexit.register  # when modules are imported, so that what generators wait for, which registers later, ends before
-def _end() -> None:
+def _end_all() -> None:
     global _ended
     _ended = True
     until = time.monotonic() + _LONGEST
