@@ -61,6 +61,64 @@ def test_what_the_encoder_writes_comes_back(table: Table) -> None:
     check(spec, encoded(spec, table.batch), table.rows)
 
 
+@pytest.mark.parametrize("key_size", [1, 7, 8, 24, 25, 56, 57, 88, 89, 120, 121, 122, 127, 128, 300])
+def test_keys_and_lists_of_any_size(tf: Any, key_size: int) -> None:
+    key = "k" * key_size
+    edge = 127 - 6 - key_size  # bytes of a list from which on an entry's size takes two
+    sizes = [n for n in {0, 1, 2, 3, 30, edge - 3, edge - 2, edge - 1, edge, 125, 126, 127, 128, 129, 400} if n >= 0]
+    rows: list[Row] = [{"a": ("int64", [n]), key: ("bytes", [bytes(range(n % 256)) * (n > 0)])} for n in sizes]
+    train = tf.train
+    payloads = [
+        train.Example(
+            features=train.Features(
+                feature={
+                    "a": train.Feature(int64_list=train.Int64List(value=row["a"][1])),
+                    key: train.Feature(bytes_list=train.BytesList(value=row[key][1])),
+                }
+            )
+        ).SerializeToString(deterministic=True)
+        for row in rows
+    ]
+    check(FeatureSpec((Feature("a", Kind.INT64, (), "a", "int64", False), bytes_feature(key))), payloads, rows)
+
+
+def bytes_feature(name: str) -> Feature:
+    return Feature(name, Kind.BYTES, (), name, "binary", False)
+
+
+@examples(20)
+@given(data=st.data())
+def test_records_of_any_make_may_follow_each_other(data: st.DataObject) -> None:
+    count = data.draw(st.sampled_from([1, 5, 255, 256, 257, 600]))
+    generator = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    spec = FeatureSpec((FEATURES[0], FEATURES[1], bytes_feature("n"), bytes_feature("o")))
+    rows, payloads = [], []
+    for number in range(count):
+        lists = {
+            "a": (0x1A, message(0x0A, varint(number))),
+            "b": (0x12, message(0x0A, np.float32(number).tobytes())),
+            "n": (0x0A, message(0x0A, b"n" * (number % 50))),
+            "o": (0x0A, message(0x0A, str(number).encode())),
+        }
+        row: Row = {
+            "a": ("int64", [number]), "b": ("float32", [number]), "n": ("bytes", [b"n" * (number % 50)]),
+            "o": ("bytes", [str(number).encode()]),
+        }  # fmt: skip
+        order = list(lists)
+        match generator.choice(4, p=[0.7, 0.1, 0.1, 0.1]):
+            case 1:
+                order.reverse()
+            case 2:
+                order.remove(absent := str(generator.choice(["a", "b"])))
+                del row[absent]
+            case 3:
+                order.insert(int(generator.integers(0, 4)), str(generator.choice(order)))
+        entries = [message(0x0A, message(0x0A, k.encode()) + message(0x12, message(*lists[k]))) for k in order]
+        rows.append(row)
+        payloads.append(message(0x0A, b"".join(entries)))
+    check(spec, payloads, rows)
+
+
 @examples(30)
 @given(table=tables(), data=st.data())
 def test_some_columns_are_as_all_are(table: Table, data: st.DataObject) -> None:

@@ -86,6 +86,34 @@ def test_an_array_outlives_its_pool_and_memory_goes_with_the_last() -> None:
     assert slab() is None
 
 
+def test_a_slab_is_another_pools_when_nobody_holds_a_part_of_it() -> None:
+    def place(array: np.ndarray) -> int:
+        return array.__array_interface__["data"][0]
+
+    first, other = Pool(), Pool()
+    array = first.empty(100_000, BYTE)
+    used = place(array)
+    del first
+    gc.collect()
+    assert place(other.empty(100_000, BYTE)) != used
+    del array
+    gc.collect()
+    assert place(Pool().empty(100_000, BYTE)) == used
+
+
+def test_no_more_than_four_slabs_are_kept() -> None:
+    tracemalloc.start()
+    try:
+        pools = [Pool() for _ in range(10)]
+        arrays = [pool.empty(4 << 20, BYTE) for pool in pools]
+        del pools, arrays
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 4.1 * (8 << 20)
+
+
 @pytest.mark.parametrize("dtype", [BYTE, WORD])
 def test_nothing_is_an_array_too(dtype: np.dtype) -> None:
     assert Pool().empty(0, dtype).shape == (0,)

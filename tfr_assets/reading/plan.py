@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError, StaleError
+from tfr_assets.errors import ConfigError
 from tfr_assets.layout import index_path
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.records.index import read_offsets
-from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.ranges import Range
 
 _PIECE_BYTES = 16 << 20  # a few pieces a thread are in memory at once
@@ -61,30 +60,23 @@ def plan_ranges(files: RecordFiles, start: int, stop: int, rows: int) -> Iterato
         start: First record.
         stop: Record behind the last.
         rows: Rows of a piece.
-
-    Raises:
-        StaleError: A manifest is gone.
     """
     begin = 0
-    for path in files.paths:
-        manifest = Manifest.load(Path(path))
-        if manifest is None:
-            raise StaleError(f"{path}: its manifest is gone since the files were located; locate them again")
-        end = begin + manifest.records
+    for path, records, size in zip(files.paths, files.counts, files.sizes, strict=True):
+        end = begin + records
         first, last = max(start, begin), min(stop, end)
         if first < last:
             cuts = np.array([first, last])
             if last - first > rows and files.compression == "none":
                 inner = np.arange(start + -(-(first + 1 - start) // rows) * rows, last, rows)
                 cuts = np.concatenate([[first], inner, [last]])
-            yield from _of_file(path, manifest, cuts - begin)
+            yield from _of_file(path, files.compression, records, size, cuts - begin)
         begin = end
 
 
-def _of_file(path: str, manifest: Manifest, cuts: np.ndarray) -> Iterator[Range]:
-    compression, records = manifest.compression, manifest.records
+def _of_file(path: str, compression: str, records: int, size: int, cuts: np.ndarray) -> Iterator[Range]:
     if compression == "none" and cuts.tolist() == [0, records]:
-        yield Range(path, compression, 0, records, 0, manifest.bytes)
+        yield Range(path, compression, 0, records, 0, size)
         return
     try:
         offsets = read_offsets(index_path(Path(path)), cuts, records).tolist()

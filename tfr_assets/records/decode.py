@@ -43,7 +43,7 @@ from tfr_assets.records.locate import (
     WANTED,
     is_short,
     line_field,
-    locate,
+    locate_block,
 )
 from tfr_assets.records.parse import count_values
 
@@ -215,7 +215,7 @@ def decode(table, features, buffer, frames, count, row, spans, spare, bad):
         frames: Address of triples of int64 a record, of which the first two are start in the buffer and size.
         count: Number of records.
         row: The columns' row of the first of them.
-        spans: Address of STRIDE bytes a feature.
+        spans: Address of STRIDE bytes a feature, and as many more.
         spare: Address of as many bytes as a block's records take.
         bad: Address of an int64 a record, which becomes 0, or problem | feature << 8.
 
@@ -225,15 +225,7 @@ def decode(table, features, buffer, frames, count, row, spans, spare, bad):
     done = np.int64(0)
     while done < count:
         rows = min(np.int64(BLOCK), count - done)
-        free = spare
-        for i in range(rows):
-            frame = frames + (done + i) * 24
-            start = buffer + load_i64(frame)
-            problem, feature, free = locate(table, features, spans + i * 16, start, start + load_i64(frame + 8), free)
-            if problem:  # nothing of it is decoded
-                for index in range(features):
-                    store_i64(spans + index * STRIDE + i * 16, 0)
-            store_i64(bad + (done + i) * 8, problem | feature << 8 if problem else 0)
+        locate_block(table, features, spans, buffer, frames + done * 24, rows, spare, bad + done * 8)
         has_room = True
         for index in range(features):
             line = table + index * LINE

@@ -22,12 +22,14 @@ from tfr_assets.records.locate import (
     VALUES_NEED,
     VALUES_ROOM,
     VALUES_USED,
+    head_patterns,
 )
 from tfr_assets.records.memory import Pool
 from tfr_assets.records.parse import describe_problem
 
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 _WORD, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
+_NOTHING = np.empty(0, np.uint8)
 _STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: _WORD}
 
 
@@ -54,6 +56,7 @@ class _Target:
     def __init__(self, feature: Feature, line: np.ndarray, wanted: bool) -> None:
         self.feature, self.line = feature, line
         self._key = np.frombuffer(feature.name.encode() + bytes(8), np.uint8)
+        self._head = head_patterns(feature.name.encode(), _TAGS[feature.kind])
         self._fill = np.frombuffer(_fill_bytes(feature) + bytes(PADDING), np.uint8)
         self._ragged = feature.is_ragged
         varying = None in feature.value_shape
@@ -63,15 +66,20 @@ class _Target:
         fill = address_of(self._fill) if feature.kind is Kind.BYTES else int(self._fill[:8].view(np.int64)[0])
         self._stored = np.dtype(np.int64) if feature.kind is Kind.BYTES else _STORED[feature.kind]
         line[: VALUES - 1] = [
-            address_of(self._key), self._key.size - 8, _TAGS[feature.kind], wanted, not feature.optional,
+            address_of(self._key), self._key.size - 8, address_of(self._head), _TAGS[feature.kind], wanted,
+            not feature.optional,
             -1 if varying else feature.size, max(1, feature.size) if varying else 1, fill, fill_size,
         ]  # fmt: skip
         self._per_row = 1.0 if varying else float(feature.size)
         self._bytes_per_row = 16.0
-        self.values = self.data = self.rows = np.empty(0, np.int64)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Forgets the memory, which is whose who has its columns."""
+        self.values = self.data = self.rows = _NOTHING
 
     def start(self, rows: int, pool: Pool) -> None:
-        """Takes memory for so many rows; that of before belongs to whoever has its columns."""
+        """Takes memory for so many rows."""
         values, data = int(self._per_row * rows), 0
         if self.feature.kind is Kind.BYTES:
             data = int(self._bytes_per_row * rows)
@@ -143,10 +151,16 @@ class Decoder:
         self._table = np.zeros((len(spec.features), FIELDS), np.int64)
         self._targets = [_Target(f, line, f.name in names) for f, line in zip(spec.features, self._table, strict=True)]
         self._wanted = [target for target in self._targets if target.feature.name in names]
-        self._spans = np.empty(max(1, len(spec.features)) * STRIDE, np.uint8)
+        self._spans = np.empty((len(spec.features) + 1) * STRIDE, np.uint8)
         self._spare, self._bad = np.empty(0, np.uint8), np.empty(0, np.int64)
         self._pool = Pool()
         self.rows = self.room = 0
+
+    def clear(self) -> None:
+        """Forgets all rows: there is no room until `start`, and no memory is held."""
+        self.rows = self.room = 0
+        for target in self._wanted:
+            target.let_go()
 
     def start(self, rows: int) -> None:
         """Begins new columns with room for `rows` rows."""
@@ -190,8 +204,10 @@ class Decoder:
         return []
 
     def finish(self) -> dict[str, Column]:
-        """Returns the columns since `start`, by feature name."""
-        return {target.feature.name: target.finish(self.rows) for target in self._wanted}
+        """Returns the columns since `start`, by feature name, and forgets them."""
+        columns = {target.feature.name: target.finish(self.rows) for target in self._wanted}
+        self.clear()
+        return columns
 
     def _describe(self, code: int) -> str:
         return describe_problem(self._spec, code & 0xFF, code >> 8)

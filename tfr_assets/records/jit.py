@@ -146,6 +146,31 @@ def copy_32(typing_context: Any, target: Any, source: Any) -> Any:
 
 
 @intrinsic
+def fits_32(typing_context: Any, address: Any, pattern: Any, byte: Any) -> Any:
+    """Whether 32 bytes are those of a pattern: three times 32 bytes, of which the first are what is expected.
+
+    The second ones tell where `byte` is added to that (255) and where it is not (0), the third ones which bytes count
+    (255) and which do not (0).
+    """
+    vector = ir.VectorType(_I8, 32)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def load(address: Any, offset: int) -> Any:
+            pointer = builder.inttoptr(builder.add(address, ir.Constant(_I64, offset)), vector.as_pointer())
+            return builder.load(pointer, align=1)
+
+        undefined = ir.Constant(vector, ir.Undefined)
+        first = builder.insert_element(undefined, builder.trunc(args[2], _I8), ir.Constant(_I32, 0))
+        added = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, 32), [0] * 32))
+        expected = builder.add(load(args[1], 0), builder.and_(load(args[1], 32), added))
+        differs = builder.and_(builder.xor(load(args[0], 0), expected), load(args[1], 64))
+        word = ir.IntType(256)
+        return builder.icmp_unsigned("==", builder.bitcast(differs, word), ir.Constant(word, 0))
+
+    return types.boolean(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
 def copy_bytes(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
     """memcpy(target, source, count)."""
 

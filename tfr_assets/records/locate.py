@@ -8,12 +8,13 @@ one counts), lists in several parts, unknown fields, sizes that are longer than 
 import numpy as np
 
 from tfr_assets.records.fields import field_at
-from tfr_assets.records.jit import called, copy_bytes, inlined, load_i64, load_u8, load_u64, store_i64
+from tfr_assets.records.jit import called, copy_bytes, fits_32, inlined, load_i64, load_u8, load_u64, store_i64
 
 # fields of a feature's line
 (
     KEY,  # address of the key, readable up to a multiple of eight bytes
     KEY_SIZE,
+    HEAD,  # address of what stands before a list, in `head_pattern`s
     TAG,  # of its kind's list in a Feature
     WANTED,  # 0: the feature is passed over
     REQUIRED,
@@ -31,7 +32,7 @@ from tfr_assets.records.jit import called, copy_bytes, inlined, load_i64, load_u
     VALUES_NEED,  # how many must be free for the next block
     DATA_NEED,
     FIELDS,
-) = range(19)
+) = range(20)
 LINE = FIELDS * 8
 
 BLOCK = 256
@@ -40,6 +41,23 @@ STRIDE = BLOCK * 16 + 64
 """Bytes of a feature's spans, pairs of address and size; no power of two, which caches serve badly."""
 
 OK, MALFORMED, OTHER_KIND, OTHER_COUNT, MISSING = 0, 1, 3, 4, 5  # as `records.parse` counts them
+
+
+def head_patterns(key: bytes, tag: int) -> np.ndarray:
+    """Returns what a feature with one list of less than 128 bytes begins with, as `jit.fits_32` takes it.
+
+        0a │size + key + 6│ 0a │key│ key … 12 │size + 2│ kind │size│ list
+
+    Returns:
+        uint8 of shape (n, 3, 32), for n times 32 bytes. It fits nothing if the key is too long for such a head.
+    """
+    head = np.frombuffer(bytes([0x0A, 0, 0x0A, len(key) & 127]) + key + bytes([0x12, 2, tag, 0]), np.uint8)
+    rows = -(-head.size // 32)
+    patterns = np.zeros((3, rows * 32), np.uint8)
+    patterns[0, : head.size], patterns[2, : head.size] = head, 255
+    patterns[0, 1] = len(key) + 6 & 127
+    patterns[1, [1, head.size - 3, head.size - 1]] = 255
+    return np.ascontiguousarray(patterns.reshape(3, rows, 32).swapaxes(0, 1))
 
 
 @inlined
@@ -61,6 +79,19 @@ def _has_key(line, start, size):
         start += 8
         size -= 8
     return size == 0 or (load_u64(key) ^ load_u64(start)) << np.uint64(64 - 8 * size) == 0
+
+
+@inlined
+def _has_head(line, start, size, list_size):
+    """Whether `size` bytes are what stands before a list of a feature. Reads up to 31 bytes beyond them."""
+    head = line_field(line, HEAD)
+    while fits_32(start, head, list_size):
+        size -= 32
+        if size <= 0:
+            return True
+        start += 32
+        head += 96
+    return False
 
 
 @called
@@ -146,20 +177,9 @@ def _features(table, features, spans, start, stop, spare):
         line = table + expected * LINE
         key_size = line_field(line, KEY_SIZE)
         if stop - start >= key_size + 8:
-            # 0a │size│ 0a │size│ key 12 │size│ kind │size│ list, all sizes below 128 and all of them consistent
-            head = load_u64(start)
-            size = np.int64(head >> np.uint64(8)) & 0xFF
-            ahead = load_u64(start + 4 + key_size)
-            list_size = size - key_size - 6
-            if (
-                head & np.uint64(0xFFFF80FF) == np.uint64(0x0A000A) | np.uint64(key_size) << np.uint64(24)
-                and key_size < 128
-                and list_size >= 0
-                and start + 2 + size <= stop
-                and ahead & np.uint64(0xFFFFFFFF)
-                == np.uint64(0x12 | (list_size + 2) << 8 | line_field(line, TAG) << 16 | list_size << 24)
-                and _has_key(line, start + 4, key_size)
-            ):
+            list_size = np.int64(load_u8(start + key_size + 7))
+            size = key_size + 6 + list_size
+            if size < 128 and start + 2 + size <= stop and _has_head(line, start, key_size + 8, list_size):
                 store_i64(spans + expected * STRIDE, start + 8 + key_size)
                 store_i64(spans + expected * STRIDE + 8, list_size)
                 start += size + 2
@@ -209,6 +229,61 @@ def locate(table, features, spans, start, stop, spare):
         if line_field(line, REQUIRED) and line_field(line, WANTED) and load_i64(spans + index * STRIDE) == 0:
             return MISSING, np.int64(index), spare
     return OK, np.int64(-1), spare
+
+
+@called
+def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
+    """Finds the features of a block of records: feature by feature, in the order that most records have them in.
+
+    So nothing waits for what was found just before: one record's sizes say nothing of where another's features lie.
+    Records that are otherwise, such as in another order, are looked at one by one.
+
+    Args:
+        table: Address of a line a feature.
+        features: Number of lines.
+        spans: Address of what becomes of each feature, STRIDE bytes: pairs as `locate` has them, one a record. As many
+            bytes behind the last one's are used, too.
+        buffer: Address of bytes; 32 more than the frames take must be readable.
+        frames: Address of triples of int64 a record, of which the first two are start in the buffer and size.
+        rows: Number of records, BLOCK at the most.
+        spare: Room for as many bytes as the records take.
+        bad: Address of an int64 a record, which becomes 0, or problem | feature << 8; nothing of that record is found.
+    """
+    places = spans + features * STRIDE  # where each record is read on, and its end
+    for i in range(rows):
+        start = buffer + load_i64(frames + i * 24)
+        stop = start + load_i64(frames + i * 24 + 8)
+        tag, at, end = field_at(start, stop)
+        store_i64(places + i * 16, at if tag == 0x0A and end == stop else np.int64(0))
+        store_i64(places + i * 16 + 8, stop)
+    for index in range(features):
+        line = table + index * LINE
+        head_size = line_field(line, KEY_SIZE) + 8
+        absent = np.int64(0) if line_field(line, REQUIRED) and line_field(line, WANTED) else np.int64(-1)
+        for i in range(rows):
+            place = places + i * 16
+            span = spans + index * STRIDE + i * 16
+            at = load_i64(place)
+            left = load_i64(place + 8) - at
+            list_size = np.int64(load_u8(at + head_size - 1)) if at and left >= head_size else np.int64(128)
+            size = head_size + list_size
+            if size < 130 and size <= left and _has_head(line, at, head_size, list_size):
+                store_i64(span, at + head_size)
+                store_i64(span + 8, list_size)
+                store_i64(place, at + size)
+            else:
+                store_i64(span, 0)
+                store_i64(place, at & absent)
+    for i in range(rows):
+        problem, feature = np.int64(0), np.int64(0)
+        stop = load_i64(places + i * 16 + 8)
+        if load_i64(places + i * 16) != stop:
+            start = buffer + load_i64(frames + i * 24)
+            problem, feature, spare = locate(table, features, spans + i * 16, start, stop, spare)
+            if problem:
+                for index in range(features):
+                    store_i64(spans + index * STRIDE + i * 16, 0)
+        store_i64(bad + i * 8, problem | feature << 8 if problem else 0)
 
 
 @inlined

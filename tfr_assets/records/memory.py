@@ -2,16 +2,45 @@
 
 Fresh memory is slow: the kernel hands it out a page at a time, which costs more than decoding into it. Arrays of a
 batch are too small for the large pages that it also has, so they are cut from slabs, for which NumPy asks for those.
+Some slabs are kept for the next pass over the data.
 """
 
 import weakref
 from collections import defaultdict, deque
+from typing import Protocol
 
 import numpy as np
 
 _SLAB = 8 << 20  # NumPy asks for large pages from 4 MB on
+_KEPT = 4  # slabs
 _LEAST = 32 << 10  # what is smaller comes from memory that the allocator has at hand
 _ALIGNMENT = 64
+
+
+class _Owner(Protocol):
+    """Whose memory it is."""
+
+    def take_back(self, memory: np.ndarray) -> None:
+        """Takes memory that nobody uses any more."""
+
+
+class _Slabs:
+    """Slabs that nobody uses, for whoever needs one next, in any thread."""
+
+    def __init__(self, most: int) -> None:
+        self._free: deque[np.ndarray] = deque(maxlen=most)
+
+    def take(self) -> np.ndarray:
+        """Returns a slab, which comes back when no view of it is left."""
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = np.empty(_SLAB + _ALIGNMENT, np.uint8)
+        return np.asarray(_Lease(memory, self))
+
+    def take_back(self, memory: np.ndarray) -> None:
+        """See `_Owner`."""
+        self._free.append(memory)
 
 
 class Pool:
@@ -35,7 +64,7 @@ class Pool:
         return np.asarray(_Lease(memory, self))[:size].view(dtype)
 
     def take_back(self, memory: np.ndarray) -> None:
-        """Takes memory that nobody uses any more."""
+        """See `_Owner`."""
         self._free[memory.size].append(memory)
 
     def _fresh(self, size: int) -> np.ndarray:
@@ -45,7 +74,7 @@ class Pool:
                     free.clear()
             return np.empty(size, np.uint8)
         if size > self._slab.size - self._used:
-            self._slab = np.empty(_SLAB + _ALIGNMENT, np.uint8)
+            self._slab = _slabs.take()
             self._used = -self._slab.ctypes.data % _ALIGNMENT
         start, self._used = self._used, self._used + size
         return self._slab[start : self._used]
@@ -54,10 +83,13 @@ class Pool:
 class _Lease:
     """What owns the memory of an array and its views: when the last of them is gone, so is this."""
 
-    def __init__(self, memory: np.ndarray, pool: Pool) -> None:
+    def __init__(self, memory: np.ndarray, owner: _Owner) -> None:
         self.__array_interface__ = memory.__array_interface__
-        self._memory, self._pool = memory, weakref.ref(pool)
+        self._memory, self._owner = memory, weakref.ref(owner)
 
     def __del__(self) -> None:
-        if (pool := self._pool()) is not None:
-            pool.take_back(self._memory)
+        if (owner := self._owner()) is not None:
+            owner.take_back(self._memory)
+
+
+_slabs = _Slabs(_KEPT)

@@ -116,7 +116,7 @@ class _Pass:
         self._places: list[np.ndarray] = []  # of the rows in the decoder, where it may yet turn out that one is bad
         self._given = 0
         self._misfits: list[Fault] = []
-        decoder.start(0)
+        decoder.clear()
 
     def visit(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         """See `records.scan.FrameVisitor`."""
@@ -160,21 +160,23 @@ class _Pass:
         return frames
 
     def _flush(self) -> None:
-        if not self._decoder.rows:
+        if not (rows := self._decoder.rows):
             return
-        columns, problems = put_together(self._spec, self._decoder.finish())
+        decoded = self._decoder.finish()
+        columns, problems = put_together(self._spec, decoded)
         if problems:
             self._refuse(problems, np.concatenate(self._places))
-            kept = np.delete(np.arange(self._decoder.rows), [problem.index for problem in problems])
+            kept = np.delete(np.arange(rows), [problem.index for problem in problems])
             bounds = np.flatnonzero(np.diff(kept) != 1) + 1
             runs = [run for run in np.split(kept, bounds) if run.size]
-            raw = self._decoder.finish()
-            cut = {name: joined([c[run[0] : run[-1] + 1] for run in runs] or [c[:0]]) for name, c in raw.items()}
+            cut = {
+                name: joined([column[run[0] : run[-1] + 1] for run in runs] or [column[:0]])
+                for name, column in decoded.items()
+            }
             columns, _ = put_together(self._spec, cut)
-        self._given += self._decoder.rows - len(problems)
+        self._given += rows - len(problems)
         self._emit(columns)
         self._places = []
-        self._decoder.start(0)  # there need be no more
 
     def _refuse(self, problems: list[Problem], places: np.ndarray) -> None:
         """Notes records that do not fit the spec, or raises the first."""

@@ -1,0 +1,94 @@
+"""Datasets of what Python generates are what `tf.data.Dataset.from_generator` makes of it."""
+
+import gc
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfr_assets.reading.readers.generated import generated
+
+NUMBER = tf.TensorSpec((), tf.int64)
+PAIR = (tf.TensorSpec((None,), tf.string), tf.TensorSpec((), tf.string))
+
+
+def up_to(stop: int = 3) -> Iterator[np.int64]:
+    yield from map(np.int64, range(stop))
+
+
+def pairs() -> Iterator[tuple[np.ndarray, str]]:
+    yield np.array([b"a", b"\0b"], object), "one"
+    yield np.empty(0, object), ""
+
+
+def values(dataset: tf.data.Dataset) -> list[int]:
+    return [int(value) for value in dataset]
+
+
+def test_it_gives_what_the_generator_does_in_every_epoch() -> None:
+    dataset = generated(up_to, NUMBER)
+    assert dataset.element_spec == NUMBER
+    assert values(dataset) == values(dataset) == [0, 1, 2]
+    assert values(dataset.repeat(2)) == [0, 1, 2] * 2
+
+
+def test_several_at_once_are_strings_with_their_shapes() -> None:
+    dataset = generated(pairs, PAIR)
+    assert dataset.element_spec == PAIR
+    found = [(some.tolist(), word) for some, word in dataset.as_numpy_iterator()]
+    assert found == [([b"a", b"\0b"], b"one"), ([], b"")]
+
+
+def test_iterators_are_independent() -> None:
+    dataset = generated(up_to, NUMBER)
+    one, other = iter(dataset), iter(dataset)
+    assert [int(next(one)), int(next(one)), int(next(other)), int(next(one)), int(next(other))] == [0, 1, 0, 2, 1]
+    zipped = tf.data.Dataset.zip(dataset, generated(lambda: up_to(2), NUMBER))
+    assert [(int(a), int(b)) for a, b in zipped] == [(0, 0), (1, 1)]
+
+
+def test_it_takes_arguments_within_other_datasets() -> None:
+    stops = tf.data.Dataset.range(4)
+    nested = stops.interleave(lambda stop: generated(up_to, NUMBER, (stop,)), cycle_length=4, num_parallel_calls=4)
+    assert sorted(values(nested)) == [0, 0, 0, 1, 1, 2]
+    assert values(stops.flat_map(lambda stop: generated(up_to, NUMBER, (stop,)))) == [0, 0, 1, 0, 1, 2]
+
+
+def test_it_runs_within_a_function() -> None:
+    dataset = generated(up_to, NUMBER)
+
+    @tf.function
+    def total() -> tf.Tensor:
+        return dataset.reduce(np.int64(0), lambda sum, value: sum + value)
+
+    assert int(total()) == int(total()) == 3
+
+
+def test_a_generator_is_closed_with_its_iterator() -> None:
+    closed = threading.Event()
+
+    def endless() -> Iterator[np.int64]:
+        try:
+            while True:
+                yield np.int64(1)
+        finally:
+            closed.set()
+
+    iterator = iter(generated(endless, NUMBER).prefetch(2))
+    next(iterator)
+    del iterator
+    gc.collect()
+    assert closed.wait(10)
+
+
+def test_what_it_raises_is_an_error() -> None:
+    def failing() -> Iterator[np.int64]:
+        yield np.int64(1)
+        raise ValueError("no second one")
+
+    iterator = iter(generated(failing, NUMBER))
+    next(iterator)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no second one"):
+        next(iterator)
