@@ -145,6 +145,80 @@ def _decode_any(line, tag, index, start, size):
 
 
 @called
+def _decode_row(line, tag, index, start, size):
+    """Decodes a feature of one record, whatever its list holds; returns problem and number of values."""
+    if start == 0:
+        count = line_field(line, COUNT) if line_field(line, FILL_SIZE) >= 0 else np.int64(0)
+        _fill(line, tag, index, count)
+        return 0, count
+    return _decode_any(line, tag, index, start, size)
+
+
+@inlined
+def _note(bad, feature, problem):
+    """Notes a record's problem, unless it has one already."""
+    if problem and load_i64(bad) == 0:
+        store_i64(bad, problem | feature << 8)
+
+
+@inlined
+def _decode_floats(line, feature, spans, rows, bad):
+    """Decodes one float of each record; arguments as those of `_decode_column`."""
+    index = line_field(line, VALUES_USED)
+    target = line_field(line, VALUES) + index * 4
+    for i in range(rows):
+        start, size = load_i64(spans + i * 16), load_i64(spans + i * 16 + 8)
+        if size == 6 and is_short(start, size):
+            store_f32(target + i * 4, load_f32(start + 2))
+        else:
+            _note(bad + i * 8, feature, _decode_row(line, FLOAT_TAG, index + i, start, size)[0])
+    return index + rows
+
+
+@inlined
+def _decode_ints(line, feature, spans, rows, bad):
+    """Decodes one integer of each record."""
+    index = line_field(line, VALUES_USED)
+    target = line_field(line, VALUES) + index * 8
+    for i in range(rows):
+        start, size = load_i64(spans + i * 16), load_i64(spans + i * 16 + 8)
+        fits = False
+        if 2 < size <= 10 and is_short(start, size):
+            value, fits = _short_varint(start + 2, size - 2)
+            store_i64(target + i * 8, value)
+        if not fits:
+            _note(bad + i * 8, feature, _decode_row(line, INT_TAG, index + i, start, size)[0])
+    return index + rows
+
+
+@inlined
+def _decode_strings(line, feature, spans, rows, bad):
+    """Decodes one string of each record."""
+    index = line_field(line, VALUES_USED)
+    for i in range(rows):
+        start, size = load_i64(spans + i * 16), load_i64(spans + i * 16 + 8)
+        if 2 <= size < 130 and is_short(start, size):
+            _put_string(line, index + i, start + 2, size - 2)
+        else:
+            _note(bad + i * 8, feature, _decode_row(line, BYTES_TAG, index + i, start, size)[0])
+    return index + rows
+
+
+@inlined
+def _decode_lists(line, feature, spans, rows, row, bad):
+    """Decodes a list of each record."""
+    tag, starts, index = line_field(line, TAG), line_field(line, ROWS), line_field(line, VALUES_USED)
+    for i in range(rows):
+        start, size = load_i64(spans + i * 16), load_i64(spans + i * 16 + 8)
+        problem, count = _decode_row(line, tag, index, start, size)
+        _note(bad + i * 8, feature, problem)
+        index += count
+        if starts:
+            store_i64(starts + (row + i) * 8 + 8, index)
+    return index
+
+
+@called
 def _decode_column(line, feature, spans, rows, row, bad):
     """Decodes one feature of all records of a block.
 
@@ -156,41 +230,24 @@ def _decode_column(line, feature, spans, rows, row, bad):
         row: The column's row of the first of them.
         bad: Address of each record's problem, as `decode` has them.
     """
-    tag, wanted = line_field(line, TAG), line_field(line, COUNT)
-    starts, values = line_field(line, ROWS), line_field(line, VALUES)
-    index = line_field(line, VALUES_USED)
-    for i in range(rows):
-        start, size = load_i64(spans + i * 16), load_i64(spans + i * 16 + 8)
-        problem, count = np.int64(0), np.int64(1)
-        if start == 0:
-            count = wanted if line_field(line, FILL_SIZE) >= 0 else np.int64(0)
-            _fill(line, tag, index, count)
-        elif wanted == 1 and is_short(start, size) and tag == BYTES_TAG:
-            _put_string(line, index, start + 2, size - 2)
-        elif wanted == 1 and tag == INT_TAG and 2 < size <= 10 and is_short(start, size):
-            value, fits = _short_varint(start + 2, size - 2)
-            if fits:
-                store_i64(values + index * 8, value)
-            else:
-                problem, count = _decode_any(line, tag, index, start, size)
-        elif wanted == 1 and tag == FLOAT_TAG and size == 6 and is_short(start, size):
-            store_f32(values + index * 4, load_f32(start + 2))
-        else:
-            problem, count = _decode_any(line, tag, index, start, size)
-        index += count
-        if starts:
-            store_i64(starts + (row + i) * 8 + 8, index)
-        if problem and load_i64(bad + i * 8) == 0:
-            store_i64(bad + i * 8, problem | feature << 8)
-    store_i64(line + VALUES_USED * 8, index)
+    tag = line_field(line, TAG)
+    if line_field(line, COUNT) != 1 or line_field(line, ROWS):
+        used = _decode_lists(line, feature, spans, rows, row, bad)
+    elif tag == FLOAT_TAG:
+        used = _decode_floats(line, feature, spans, rows, bad)
+    elif tag == INT_TAG:
+        used = _decode_ints(line, feature, spans, rows, bad)
+    else:
+        used = _decode_strings(line, feature, spans, rows, bad)
+    store_i64(line + VALUES_USED * 8, used)
 
 
 @inlined
 def _has_room(line, spans, rows):
     """Whether a column can take a block, whatever its lists hold; writes what it needs."""
     total, wanted, tag = np.int64(0), line_field(line, COUNT), line_field(line, TAG)
-    for i in range(rows):
-        if load_i64(spans + i * 16):
+    if tag == BYTES_TAG or wanted < 0:
+        for i in range(rows):
             total += load_i64(spans + i * 16 + 8)
     least = np.int64(4) if tag == FLOAT_TAG else np.int64(2) if tag == BYTES_TAG else np.int64(1)
     values = rows * wanted if wanted >= 0 else total // least

@@ -8,7 +8,17 @@ one counts), lists in several parts, unknown fields, sizes that are longer than 
 import numpy as np
 
 from tfr_assets.records.fields import field_at
-from tfr_assets.records.jit import called, copy_bytes, fits_32, inlined, load_i64, load_u8, load_u64, store_i64
+from tfr_assets.records.jit import (
+    called,
+    copy_bytes,
+    fits_32,
+    inlined,
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u64,
+    store_i64,
+)
 
 # fields of a feature's line
 (
@@ -204,8 +214,8 @@ def locate(table, features, spans, start, stop, spare):
     Args:
         table: Address of a line a feature.
         features: Number of lines.
-        spans: Address of the record's spans: for each feature STRIDE bytes further, address and size of its list. The
-            address is 0 where the record lacks the feature. What was passed over may be found or not.
+        spans: Address of the record's spans: for each feature STRIDE bytes further, address and size of its list. They
+            are 0 where the record lacks the feature. What was passed over may be found or not.
         start: Address of the tf.Example; up to 32 bytes behind its end must be readable.
         stop: Its end.
         spare: Room for lists that lie in parts, of the record's size at least.
@@ -215,6 +225,7 @@ def locate(table, features, spans, start, stop, spare):
     """
     for index in range(features):
         store_i64(spans + index * STRIDE, 0)
+        store_i64(spans + index * STRIDE + 8, 0)
     while start < stop:
         tag, at, end = field_at(start, stop)
         if end == 0:
@@ -273,6 +284,7 @@ def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
                 store_i64(place, at + size)
             else:
                 store_i64(span, 0)
+                store_i64(span + 8, 0)
                 store_i64(place, at & absent)
     for i in range(rows):
         problem, feature = np.int64(0), np.int64(0)
@@ -283,10 +295,11 @@ def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
             if problem:
                 for index in range(features):
                     store_i64(spans + index * STRIDE + i * 16, 0)
+                    store_i64(spans + index * STRIDE + i * 16 + 8, 0)
         store_i64(bad + i * 8, problem | feature << 8 if problem else 0)
 
 
 @inlined
 def is_short(start, size):
-    """Whether a list is one field of less than 128 bytes and nothing else: a string, or packed numbers."""
-    return 2 <= size < 130 and load_u8(start) == 0x0A and np.int64(load_u8(start + 1)) == size - 2
+    """Whether a list of 2 to 129 bytes is one field and nothing else: a string, or packed numbers."""
+    return np.int64(load_u16(start)) == 0x0A | (size - 2) << 8

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 _SLAB = 8 << 20  # NumPy asks for large pages from 4 MB on
-_KEPT = 4  # slabs
+_KEPT = 6  # slabs
 _LEAST = 32 << 10  # what is smaller comes from memory that the allocator has at hand
 _ALIGNMENT = 64
 
