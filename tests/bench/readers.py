@@ -29,7 +29,7 @@ _FAR = Storage(first_byte_ms=50, mb_per_second=20)
 _FAR_IMAGES = 1_000  # of 10 to 100 kB: what training reads from far away
 _FAR_BATCH = 32
 _FAR_READERS = {  # where reading is all there is to do, it counts how many files are read at once
-    0: ("naive", "interleave", "autotuned"),
+    0: ("naive", "interleave", "autotuned", "columnar"),
     150: ("naive", "prefetch", "autotuned"),  # ms of training, about as long as reading takes
 }
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from fsspec import AbstractFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tfr_assets
 from tests.records.reference import examples
-from tfr_assets.errors import ConfigError, DamagedFile
+from tfr_assets.errors import ConfigError, DamagedFile, SourceError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.ahead import Ahead
 from tfr_assets.reading.columnar import batches, rebatched
@@ -299,12 +300,40 @@ def test_skipping_reads_what_is_left_of_a_cut_file(written: Written) -> None:
     assert found["id"] == [i for i in range(60) if i != 39]
 
 
-def test_a_url_is_refused(written: Written) -> None:
-    layout = written(table(20))
+@pytest.fixture
+def far() -> Iterator[AbstractFileSystem]:
+    """Storage that is not a disk."""
     memory = fsspec.filesystem("memory")
-    memory.put(str(layout.shards), "/batches/", recursive=True)
-    with pytest.raises(ConfigError, match=r"local files only; read a URL with tfr_assets.read"):
-        batches("memory://batches/shards")
+    yield memory
+    memory.rm("/batches", recursive=True)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("shard", [None, (1, 3)])
+def test_a_url_is_read_like_a_folder(
+    written: Written, far: AbstractFileSystem, compression: str, shard: tuple[int, int] | None
+) -> None:
+    layout = written(table(50), compression=compression)
+    far.put(str(layout.shards), "/batches/", recursive=True)
+    there = batches("memory://batches/shards", 7, columns=["deep", "id"], shard=shard)
+    assert joined(there) == joined(batches(layout.folder, 7, columns=["deep", "id"], shard=shard))
+
+
+def test_what_goes_wrong_behind_a_url_is_told(written: Written, far: AbstractFileSystem) -> None:
+    layout = written(table(50))
+    far.put(str(layout.shards), "/batches/", recursive=True)
+    files = locate("memory://batches/shards")
+    path = "/batches/shards/" + layout.shard_path("train-00001-of-00003").name
+    content = bytearray(far.cat(path))
+    content[-10] ^= 1
+    far.pipe(path, bytes(content))
+    with pytest.raises(DamagedFile, match=rf"memory:/{path}: record \d+ at byte \d+: data CRC is wrong"):
+        list(batches(files))
+    with pytest.warns(UserWarning, match="1 of 50 records"):
+        assert sum(len(batch["id"]) for batch in batches(files, on_error="skip")) == 49
+    far.rm(path)
+    with pytest.raises(SourceError, match="00001-of-00003: is no longer there"):
+        list(batches(files))
 
 
 def test_a_file_that_is_gone_is_named(written: Written) -> None:

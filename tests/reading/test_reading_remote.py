@@ -18,7 +18,17 @@ from tfr_assets.layout import Layout
 
 Written = Callable[..., Layout]
 TABLE = pa.table({"id": pa.array(range(3000), pa.int64()), "text": [f"text {i} " * 50 for i in range(3000)]})
-READERS = ["naive", "prefetch", "interleave", "parallel_map", "vectorized", "autotuned", "bounded", "file_queue"]
+READERS = [
+    "naive",
+    "prefetch",
+    "interleave",
+    "parallel_map",
+    "vectorized",
+    "autotuned",
+    "bounded",
+    "file_queue",
+    "columnar",
+]
 
 
 class _Silent(SimpleHTTPRequestHandler):

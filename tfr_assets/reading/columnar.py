@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +16,10 @@ from tfr_assets.reading.convert import converter
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.locate import FileChoice, locate
 from tfr_assets.reading.plan import plan_ranges, rows_of_piece, share_of
+from tfr_assets.reading.streams import opened
 from tfr_assets.reading.tally import Tally
 from tfr_assets.records.arrays import joined
+from tfr_assets.records.compression import InputStream
 from tfr_assets.records.features import SERIALIZED, FeatureSpec
 from tfr_assets.records.partitions import parts_of
 from tfr_assets.records.ranges import Columns, Range, RangeDecoder
@@ -60,7 +63,7 @@ def batches(
     | absent scalar integers | an empty row of a `Ragged` | null                                              |
 
     Args:
-        name: Name of a dataset, or a path, as `tfr_assets.read` takes it; or files that are located already.
+        name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.
         batch_size: Records a batch; the last one has what is left.
         into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame.
         split: Which split, such as `"train"`; None: the only one, or `train`.
@@ -70,7 +73,8 @@ def batches(
             are disjoint, hold every record, and differ by one record at most.
         on_error: `"raise"`, or `"skip"` to pass over damaged records: the rest comes, then a warning says how many were
             lost and where. See `Batches.skipped`.
-        workers: Threads that decode ahead.
+        workers: Threads that read and decode ahead, each a file, or a part of one where it is local. More than the
+            processors help where storage is far.
         drop_remainder: Whether to leave out a last batch that is not full.
         root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
 
@@ -82,6 +86,7 @@ def batches(
         StaleError: The files must be written (again) first.
         DamagedFile: A file differs from its manifest in size; while iterating, a record is damaged: the message says
             which, in which file and where.
+        SourceError: While iterating, a remote file cannot be read.
     """
     for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -90,8 +95,6 @@ def batches(
         raise ConfigError(f"on_error={on_error!r}: use 'raise' or 'skip'")
     fit = on_error != "skip"
     found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=fit)
-    if "://" in found.paths[0]:
-        raise ConfigError(f"{found.paths[0]}: batches are read from local files only; read a URL with tfr_assets.read")
     names = chosen_columns(found.features, columns)
     for column in names:
         _check_decodable(found.features, column)
@@ -144,7 +147,7 @@ class Batches:
         if not names:
             raise ConfigError("columns: there is none to read; name at least one")
         rows = rows_of_piece(files, batch_size)
-        RangeDecoder(files.features, names, rows)  # what it refuses is refused at once
+        RangeDecoder(files.features, names, rows, _opened)  # what it refuses is refused at once
         self._tally = Tally()
         ranges = plan_ranges(files, *share, rows)
         if order:
@@ -187,7 +190,7 @@ def _convert_all(
 
     def decode(wanted: Range, put: Callable[[Columns], None]) -> None:
         if not hasattr(own, "decoder"):
-            own.decoder = RangeDecoder(files.features, names, rows, skip)
+            own.decoder = RangeDecoder(files.features, names, rows, _opened, skip)
         try:
             tally.add(own.decoder.decode(wanted, put))
         except OSError as error:
@@ -201,6 +204,10 @@ def _convert_all(
     finally:
         ahead.close()
     tally.warn(count)
+
+
+def _opened(wanted: Range) -> AbstractContextManager[InputStream]:
+    return opened(wanted.path, wanted.compression, *wanted.bytes_read)
 
 
 def rebatched(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:

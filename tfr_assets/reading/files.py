@@ -36,6 +36,11 @@ class RecordFiles:
     sizes: tuple[int, ...]
 
 
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
 def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
     """Holds files against their manifests and against each other. Opens the manifests only.
 
@@ -102,7 +107,7 @@ def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
 
 def _not_as_written(found: Sequence[Found], wrong: Sequence[str]) -> str:
     folders = " ".join(sorted({each.path.rpartition("/")[0] for each in found}))
-    remedy = "get them again" if "://" in folders else f"`tfr verify {folders}` tells more"
+    remedy = "get them again" if is_remote(folders) else f"`tfr verify {folders}` tells more"
     return f"files are not what was written; {remedy}:\n{lines(wrong)}"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import index_path
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.files import RecordFiles, is_remote
 from tfr_assets.records.index import read_offsets
 from tfr_assets.records.ranges import Range
 
@@ -52,8 +52,8 @@ def plan_ranges(files: RecordFiles, start: int, stop: int, rows: int) -> Iterato
     """Yields the ranges of the records [start, stop), counted over all files, in order.
 
     Files that are larger than a piece are cut where a multiple of `rows` has been read in all, so that few batches are
-    made of two pieces. A compressed file, or one without an index, can only be read from its beginning: it is one
-    range.
+    made of two pieces. A compressed file, a remote one, or one without an index, can only be read from its beginning:
+    it is one range.
 
     Args:
         files: The files.
@@ -67,23 +67,27 @@ def plan_ranges(files: RecordFiles, start: int, stop: int, rows: int) -> Iterato
         first, last = max(start, begin), min(stop, end)
         if first < last:
             cuts = np.array([first, last])
-            if last - first > rows and files.compression == "none":
+            if last - first > rows and files.compression == "none" and not is_remote(path):
                 inner = np.arange(start + -(-(first + 1 - start) // rows) * rows, last, rows)
                 cuts = np.concatenate([[first], inner, [last]])
-            yield from _of_file(path, files.compression, records, size, cuts - begin)
+            yield from _of_file(path, files.compression, size, records, cuts - begin)
         begin = end
 
 
-def _of_file(path: str, compression: str, records: int, size: int, cuts: np.ndarray) -> Iterator[Range]:
+def _of_file(path: str, compression: str, size: int, records: int, cuts: np.ndarray) -> Iterator[Range]:
+    first, last = int(cuts[0]), int(cuts[-1])
     if compression == "none" and cuts.tolist() == [0, records]:
-        yield Range(path, compression, 0, records, 0, size)
+        yield Range(path, compression, size, 0, records, 0, size)
+        return
+    from_beginning = Range(path, compression, size, first, last - first)
+    if is_remote(path):
+        yield from_beginning
         return
     try:
         offsets = read_offsets(index_path(Path(path)), cuts, records).tolist()
     except (FileNotFoundError, ValueError):  # it only makes things faster
-        first, last = int(cuts[0]), int(cuts[-1])
-        yield Range(path, compression, first, last - first)
+        yield from_beginning
         return
     places = list(zip(cuts.tolist(), offsets, strict=True))
     for (first, start), (last, stop) in pairwise(places):
-        yield Range(path, compression, first, last - first, start, stop)
+        yield Range(path, compression, size, first, last - first, start, stop)

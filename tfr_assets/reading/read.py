@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.columns import with_columns
 from tfr_assets.reading.decode import Decode, decoded_features
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.files import RecordFiles, is_remote
 from tfr_assets.reading.locate import locate
 from tfr_assets.reading.pipelines import ReadOptions, reader_named
 from tfr_assets.reading.recommendation import recommended_reader
@@ -109,6 +109,6 @@ def read(
 
 
 def _best_for(files: RecordFiles) -> str:
-    if "://" in files.paths[0]:
+    if is_remote(files.paths[0]):
         return "autotuned"
     return recommended_reader(Path(files.paths[0]).parent.parent) or "vectorized"

@@ -1,7 +1,7 @@
 """Ranges of records of TFRecord files → columns, with every CRC checked and every damaged record named."""
 
-import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tfr_assets.errors import DamagedFile
 from tfr_assets.records.arrays import Column, joined
-from tfr_assets.records.compression import InputStream, open_input
+from tfr_assets.records.compression import InputStream
 from tfr_assets.records.decoder import Decoder, Problem
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.partitions import parts_of, put_together
@@ -28,32 +28,31 @@ class Range:
     Attributes:
         path: The file.
         compression: `none`, `gzip` or `zlib`.
+        size: Bytes of the file.
         first: Index of the first record.
         records: Number of records.
         start: Where the first one's frame starts in the decompressed stream.
-        stop: Where the last one's ends; None where no index tells. The file is then read from its beginning.
+        stop: Where the last one's ends; None where that is not known.
     """
 
     path: str
     compression: str
+    size: int
     first: int
     records: int
     start: int = 0
     stop: int | None = None
 
+    @property
+    def bytes_read(self) -> tuple[int, int]:
+        """Where in the file reading starts and ends: with the range's own bytes, unless all before is needed, too."""
+        if self.compression != "none" or self.stop is None:
+            return 0, self.size
+        return self.start, self.stop
 
-class _Slice:
-    """Some bytes of a plain file, as an `InputStream`. They are read, not mapped: a file cut meanwhile is no crash."""
 
-    def __init__(self, descriptor: int, start: int, stop: int) -> None:
-        self._descriptor, self._at, self._stop = descriptor, start, stop
-        self.size: int | None = stop - start
-
-    def read_into(self, target: memoryview) -> int:
-        """See `InputStream`."""
-        got = os.preadv(self._descriptor, [target[: self._stop - self._at]], self._at)
-        self._at += got
-        return got
+Opener = Callable[[Range], AbstractContextManager[InputStream]]
+"""Opens what must be read of a range's file."""
 
 
 class RangeDecoder:
@@ -63,14 +62,17 @@ class RangeDecoder:
         spec: How the records are parsed.
         names: The columns to decode, by base name.
         rows: Rows that columns shall have at the most.
+        opened: Opens a range's file.
         skip: Whether damaged records are passed over, rather than an error.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
     """
 
-    def __init__(self, spec: FeatureSpec, names: tuple[str, ...], rows: int, skip: bool = False) -> None:
-        self._spec, self._rows, self._skip = spec, rows, skip
+    def __init__(
+        self, spec: FeatureSpec, names: tuple[str, ...], rows: int, opened: Opener, skip: bool = False
+    ) -> None:
+        self._spec, self._rows, self._opened, self._skip = spec, rows, opened, skip
         self._decoder = Decoder(spec, {part.name for name in names for part in parts_of(spec, name)})
 
     def decode(self, wanted: Range, emit: Emit) -> Skipped:
@@ -87,20 +89,13 @@ class RangeDecoder:
             DamagedFile: A record is damaged, does not fit the spec, or is not there; what lies before it may have been
                 emitted. Not with `skip`.
             OSError: The file cannot be read.
+            SourceError: One behind a URL cannot be read.
         """
         pass_ = _Pass(self._spec, self._decoder, self._rows, self._skip, wanted, emit)
-        descriptor = os.open(wanted.path, os.O_RDONLY)
-        try:
-            seeks = wanted.compression == "none" and wanted.stop is not None
-            stream: InputStream
-            if wanted.stop is not None and seeks:
-                stream = _Slice(descriptor, wanted.start, wanted.stop)
-            else:
-                stream = open_input(descriptor, wanted.compression)
-            origin, first = (wanted.start, wanted.first) if seeks else (0, 0)
+        origin = wanted.bytes_read[0]
+        first = wanted.first if origin else 0
+        with self._opened(wanted) as stream:
             scan = scan_stream(stream, wanted.path, pass_.visit, max_faults=MOST_FAULTS, origin=origin, first=first)
-        finally:
-            os.close(descriptor)
         return pass_.finish(scan.faults)
 
 

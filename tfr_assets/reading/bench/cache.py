@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.request import urlopen
 
+from tfr_assets.reading.files import is_remote
+
 _CHUNK = 4 << 20
 
 
@@ -16,7 +18,7 @@ def drop_pages(paths: Iterable[str]) -> None:
     no pages here.
     """
     for path in paths:
-        if "://" in path:
+        if is_remote(path):
             continue
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -31,7 +33,7 @@ def seconds_of_plain_reading(paths: Iterable[str]) -> float:
     buffer = bytearray(_CHUNK)
     started = time.perf_counter()
     for path in paths:
-        with urlopen(path) if "://" in path else Path(path).open("rb", buffering=0) as file:
+        with urlopen(path) if is_remote(path) else Path(path).open("rb", buffering=0) as file:
             while file.readinto(buffer):
                 pass
     return time.perf_counter() - started

@@ -10,7 +10,7 @@ import os
 
 import tensorflow as tf
 
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.files import RecordFiles, is_remote
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.reading.readers.source import CHUNK_BYTES, batches
@@ -22,7 +22,7 @@ _COPIES = 4  # of a batch's bytes while it is parsed: as read, as batched, as pa
 def bounded(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Reads with at most `options.open_files` open at once and about `options.memory` bytes under way."""
     cycle_length = max(1, min(options.cycle_length, options.open_files // _AHEAD))
-    if files.bytes < CHUNK_BYTES * len(files.paths) and "://" not in files.paths[0]:
+    if files.bytes < CHUNK_BYTES * len(files.paths) and not is_remote(files.paths[0]):
         cycle_length = 1  # small files are read in one go each, and taking turns costs more than it saves
     serialized = batches(files, options, cycle_length, cycle_length if cycle_length > 1 else None)
     calls = min(_batches_at_once(files, options), len(os.sched_getaffinity(0)))

@@ -10,10 +10,10 @@ from itertools import count
 import numpy as np
 import tensorflow as tf
 
-from tfr_assets.errors import ConfigError, TfrError
+from tfr_assets.errors import TfrError
 from tfr_assets.reading.columnar import Batches
 from tfr_assets.reading.decode import decoder
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.files import RecordFiles, is_remote
 from tfr_assets.reading.hand_over import HandedOver
 from tfr_assets.reading.op import register, tensors_of
 from tfr_assets.reading.plan import share_of
@@ -34,11 +34,8 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     does.
 
     Raises:
-        ConfigError: Records are tf.SequenceExamples, which are not decoded here, or lie behind a URL; or TensorFlow
-            takes no op of ours.
+        ConfigError: Records are tf.SequenceExamples, which are not decoded here; or TensorFlow takes no op of ours.
     """
-    if any("://" in path for path in files.paths):
-        raise ConfigError("the reader 'columnar' reads local files only; use reader='autotuned'")
     register()
     size = options.batch_size
     names, share = base_names(files.features), share_of(files.records, options.shard)
@@ -46,12 +43,13 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     static = options.drop_remainder and not options.shuffle
     tensors = _Tensors(files.features, size if static else None)
     skip, epochs = options.on_error == "skip", count()
+    workers = options.cycle_length if is_remote(files.paths[0]) else _WORKERS
     last: set[HandedOver] = set()  # of epochs that have ended: what TensorFlow may not have fetched yet
 
     def open_batches() -> Batches:
         seed = None if options.seed is None else (options.seed, next(epochs))
         order = np.random.default_rng(seed) if options.shuffle else None
-        return Batches(files, names, window, share, skip, _WORKERS, static, order=order, at_once=True)
+        return Batches(files, names, window, share, skip, workers, static, order=order, at_once=True)
 
     open_batches().close()  # what it refuses is refused at once
 

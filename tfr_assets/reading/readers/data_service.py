@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.reading.decode import decoder
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.files import RecordFiles, is_remote
 from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
@@ -42,7 +42,7 @@ def data_service(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """
     if options.on_error == "skip":
         raise ConfigError("reader 'data_service' cannot leave damaged records out; use another with on_error='skip'")
-    if "://" in files.paths[0]:
+    if is_remote(files.paths[0]):
         raise ConfigError("reader 'data_service' reads local files only; use another for a URL")
     inner = dataclasses.replace(options, drop_remainder=False, decode={}, on_error="unchecked")
     parse = parse_batch(files, inner)

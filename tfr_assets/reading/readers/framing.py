@@ -4,18 +4,15 @@ It serves where TensorFlow's reader cannot: files of remote storage, files with 
 have no TensorFlow. It imports none itself.
 """
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tfr_assets.errors import DamagedFile
-from tfr_assets.reading.piped import open_piped
 from tfr_assets.reading.readers.pieces import Piece
-from tfr_assets.records.compression import CompressedInput, InputStream
+from tfr_assets.reading.streams import opened
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import examine
 from tfr_assets.records.scan import Fault, FaultKind, scan_blocks
@@ -40,8 +37,8 @@ def piece_records(
         SourceError: A remote file cannot be read.
     """
     given = 0
-    with _opened(piece) as descriptor:
-        blocks = scan_blocks(_input(descriptor, piece, compression), piece.path)
+    with opened(piece.path, compression, piece.start, piece.stop) as stream:
+        blocks = scan_blocks(stream, piece.path)
         while True:
             try:
                 buffer, frames, _ = next(blocks)
@@ -73,48 +70,13 @@ def verify_piece(piece: Piece, compression: str) -> str:
         path = Path(piece.path)
         report = examine(path, Manifest.load(path))
         return "\n".join(map(str, report.faults[:3]))
-    with _opened(piece) as descriptor:
-        blocks = scan_blocks(_input(descriptor, piece, compression), piece.path)
+    with opened(piece.path, compression, piece.start, piece.stop) as stream:
+        blocks = scan_blocks(stream, piece.path)
         while True:
             try:
                 next(blocks)
             except StopIteration as end:
                 return "\n".join(str(_moved(fault, piece)) for fault in end.value.faults[:3])
-
-
-class _PartInput:
-    """The next bytes of a file, as many as a piece has."""
-
-    def __init__(self, descriptor: int, size: int) -> None:
-        self._descriptor = descriptor
-        self._left = size
-        self.size: int | None = size
-
-    def read_into(self, target: memoryview) -> int:
-        """See `InputStream`."""
-        got = os.readv(self._descriptor, [target[: self._left]]) if self._left else 0
-        self._left -= got
-        return got
-
-
-@contextmanager
-def _opened(piece: Piece) -> Iterator[int]:
-    if "://" in piece.path:
-        with open_piped(piece.path, piece.stop) as descriptor:
-            yield descriptor
-        return
-    descriptor = os.open(piece.path, os.O_RDONLY)
-    try:
-        os.lseek(descriptor, piece.start, os.SEEK_SET)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _input(descriptor: int, piece: Piece, compression: str) -> InputStream:
-    if compression != "none":
-        return CompressedInput(descriptor, compression)
-    return _PartInput(descriptor, piece.stop - piece.start)
 
 
 def strings(records: list[bytes]) -> np.ndarray:

@@ -6,7 +6,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, StaleError
-from tfr_assets.reading.files import RecordFiles, dataset_of, gather
+from tfr_assets.reading.files import RecordFiles, dataset_of, gather, is_remote
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.stepwise import vectorized
 
@@ -29,7 +29,7 @@ def merged_of(files: RecordFiles, sizes_must_fit: bool = True) -> RecordFiles:
     """Returns the merged file of a dataset's shards. Raises as `merged`; DamagedFile as `gather`."""
     shard = Path(files.paths[0])
     stem, place, _ = shard.name.rpartition(".tfrecord-")
-    if not place or "://" in files.paths[0]:
+    if not place or is_remote(files.paths[0]):
         raise ConfigError(f"reader 'merged' reads a dataset by its name or folder, not {shard.parent}; leave it out")
     path, command = shard.parent.parent / "merged" / f"{stem}.tfrecord", f"`tfr run {dataset_of(shard.name)}`"
     if not path.is_file():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import index_path
-from tfr_assets.reading.files import RecordFiles, dataset_of
+from tfr_assets.reading.files import RecordFiles, dataset_of, is_remote
 from tfr_assets.reading.plan import share_of
 from tfr_assets.records.index import read_index
 
@@ -66,7 +66,7 @@ def pieces_of(files: RecordFiles, shard: tuple[int, int] = (0, 1)) -> list[Piece
 
 
 def _cut(files: RecordFiles, path: str, records: int, size: int, begin: int, end: int) -> Piece:
-    if files.compression != "none" or "://" in path:
+    if files.compression != "none" or is_remote(path):
         return Piece(path, 0, size, begin, end - begin, whole=False)
     try:
         index = read_index(index_path(Path(path)))

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.files import RecordFiles, is_remote
 from tfr_assets.reading.readers.framing import piece_records, verify_piece
 from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
@@ -57,7 +57,7 @@ class _Source:
     @property
     def is_framed(self) -> bool:
         """Whether the project's own scan reads, rather than TensorFlow."""
-        return self.skips or any("://" in piece.path for piece in self.pieces)
+        return self.skips or any(is_remote(piece.path) for piece in self.pieces)
 
     @property
     def is_plain(self) -> bool:
