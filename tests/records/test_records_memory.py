@@ -72,6 +72,24 @@ def test_arrays_dropped_by_other_threads_come_back() -> None:
     assert len(places) == 3
 
 
+def test_threads_that_ask_at_once_get_arrays_of_their_own() -> None:
+    pool, wrong = Pool(), []
+
+    def work(mark: int) -> None:
+        for _ in range(300):
+            arrays = [pool.empty(size, BYTE) for size in (40_000, 100_000, 5 << 20)]
+            for array in arrays:
+                array[[0, -1]] = mark
+            wrong.extend(array for array in arrays if (array[[0, -1]] != mark).any())
+
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
 def test_an_array_outlives_its_pool_and_memory_goes_with_the_last() -> None:
     pool = Pool()
     array = pool.empty(100_000, BYTE)

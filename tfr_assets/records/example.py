@@ -9,10 +9,10 @@ import pyarrow as pa
 from tfr_assets.errors import SchemaError
 from tfr_assets.records.arrow_types import parse_type
 from tfr_assets.records.binding import Column
-from tfr_assets.records.buffers import Buffer, Memory
 from tfr_assets.records.encode import bound, emit
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.jit import PADDING, address_of
+from tfr_assets.records.memory import Buffer, Memory
 from tfr_assets.records.sequence import bound_lists, emit_sequences
 from tfr_assets.records.table import FIELDS
 
@@ -28,7 +28,7 @@ class Frames:
     """Consecutive whole frames in memory.
 
     Attributes:
-        data: The bytes, the beginning of memory that the encoder took.
+        data: The bytes.
         sizes: int64 of shape (records,): size of each frame, header and footer included.
     """
 
@@ -52,7 +52,7 @@ class ExampleEncoder:
         self._columns = [column for column in columns if not column.feature.sequence]
         self._lists = [column for column in columns if column.feature.sequence]
         self._scratch = np.empty(len(self._lists), np.int64)
-        self._memory = memory or Buffer(BUFFER)
+        self._memory = memory or Buffer()
 
     def encode(self, batch: pa.RecordBatch, first_row: int = 0) -> Iterator[Frames]:
         """Yields the frames of a batch's rows in order, some hundred kB at a time.
@@ -75,7 +75,7 @@ class ExampleEncoder:
         for start in range(0, batch.num_rows, step):
             rows = min(step, batch.num_rows - start)
             sizes = np.empty(rows, np.int64)
-            output = self._memory.take(self._room(table, lists, start, rows))
+            output = self._memory.take(max(BUFFER, self._room(table, lists, start, rows)))
             total = self._emit(table, lists, start, rows, sizes, output)
             if total < 0:
                 raise SchemaError(

@@ -1,12 +1,13 @@
-"""Memory for columns, used again as soon as nobody holds the column any more.
+"""Memory for what is encoded and decoded, used again as soon as nobody holds it any more.
 
-Fresh memory is slow: the kernel hands it out a page at a time, which costs more than decoding into it. Arrays of a
+Fresh memory is slow: the kernel hands it out a page at a time, which costs more than writing into it. Arrays of a
 batch are too small for the large pages that it also has, so they are cut from slabs, for which NumPy asks for those.
 Some slabs are kept for the next pass over the data.
 """
 
 import weakref
 from collections import defaultdict, deque
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,27 @@ _SLAB = 8 << 20  # NumPy asks for large pages from 4 MB on
 _KEPT = 6  # slabs
 _LEAST = 32 << 10  # what is smaller comes from memory that the allocator has at hand
 _ALIGNMENT = 64
+_BYTE = np.dtype(np.uint8)
+
+
+class Memory(Protocol):
+    """Where an encoder gets its output's memory."""
+
+    def take(self, size: int) -> np.ndarray:
+        """Returns at least so many bytes, uint8."""
+
+
+class Buffer:
+    """One piece of memory. What is taken next overwrites what was taken before."""
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0, np.uint8)
+
+    def take(self, size: int) -> np.ndarray:
+        """See `Memory`."""
+        if size > self._memory.size:
+            self._memory = np.empty(size, np.uint8)
+        return self._memory
 
 
 class _Owner(Protocol):
@@ -44,9 +66,10 @@ class _Slabs:
 
 
 class Pool:
-    """Gives out arrays. One thread at a time may ask; arrays may be dropped by any."""
+    """Gives out arrays, to any threads."""
 
     def __init__(self) -> None:
+        self._asking = Lock()
         self._free: dict[int, deque[np.ndarray]] = defaultdict(deque)
         self._slab, self._used = np.empty(0, np.uint8), 0
 
@@ -57,11 +80,14 @@ class Pool:
             return np.empty(count, dtype)
         step = 1 << size.bit_length() - 4  # so that a column's next piece, which is a little larger, fits as well
         room = -(-size // step) * step
-        try:
-            memory = self._free[room].pop()
-        except IndexError:
-            memory = self._fresh(room)
+        with self._asking:  # not for what comes back, which may happen in the middle of anything
+            free = self._free[room]
+            memory = free.pop() if free else self._fresh(room)
         return np.asarray(_Lease(memory, self))[:size].view(dtype)
+
+    def take(self, size: int) -> np.ndarray:
+        """See `Memory`. Sizes are few, so that what differs a little takes each other's place."""
+        return self.empty(1 << (size - 1).bit_length(), _BYTE)
 
     def take_back(self, memory: np.ndarray) -> None:
         """See `_Owner`."""

@@ -120,6 +120,9 @@ class Channel(Generic[T]):
             if self._is_ready():
                 self._ready.notify()
 
+    def finish(self, number: int) -> None:
+        """Tells that there is no other item of a number. Only where items come in order does that matter."""
+
     def close(self) -> None:
         """Tells that one of those who put is done."""
         with self._crew.lock:
@@ -175,7 +178,7 @@ class OrderedChannel(Channel[tuple[int, T]]):
         self._next = 0
 
     def finish(self, number: int) -> None:
-        """Tells that there is no other item of a number."""
+        """See `Channel`."""
         with self._crew.lock:
             self._finished.add(number)
             self._go_on()

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from tfr_assets.records.buffers import Buffer, Memory
 from tfr_assets.records.encode import FOOTER, HEADER, put_crcs
 from tfr_assets.records.example import BUFFER, Frames
 from tfr_assets.records.jit import address_of, copy_bytes, kernel, load_i64, store_i64
+from tfr_assets.records.memory import Buffer, Memory
 
 PAYLOADS = pa.schema([pa.field("payload", pa.large_binary())])
 """Schema of batches of such records."""
@@ -37,7 +37,7 @@ class PayloadEncoder:
 
     def __init__(self, memory: Memory | None = None) -> None:
         """Prepares the encoder, which writes into `memory`; None: as `ExampleEncoder`."""
-        self._memory = memory or Buffer(BUFFER)
+        self._memory = memory or Buffer()
 
     def encode(self, batch: pa.RecordBatch, first_row: int = 0) -> Iterator[Frames]:
         """Yields the frames of a batch's records in order, some hundred kB at a time.
@@ -56,7 +56,7 @@ class PayloadEncoder:
         while start < len(array):
             stop = max(start + 1, int(np.searchsorted(ends, ends[start] + _TARGET, "right")) - 1)
             room = int(ends[stop] - ends[start])
-            output = self._memory.take(room)
+            output = self._memory.take(max(BUFFER, room))
             sizes = np.empty(stop - start, np.int64)
             address = values.address if values else 0
             _frame(address, address_of(offsets[start:]), stop - start, address_of(sizes), address_of(output))

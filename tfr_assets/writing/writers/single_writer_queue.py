@@ -1,14 +1,14 @@
 """`single_writer_queue`: threads encode, one writes what they hand to it through a bounded queue.
 
-Of several workers, one is the thread that writes. What is handed over are the encoder's own buffers, which come back
-when they are written: nothing is copied, and there are only as many as wait.
+Of several workers, one is the thread that writes. What is handed over is the encoder's own memory, which is used again
+when it is written: nothing is copied, and there is only as much as waits.
 """
 
 from collections.abc import Iterable
 
 from tfr_assets.errors import TfrError
-from tfr_assets.records.buffers import Buffers
-from tfr_assets.records.example import BUFFER, Frames
+from tfr_assets.records.example import Frames
+from tfr_assets.records.memory import Pool
 from tfr_assets.writing.writers.crew import Channel, Crew, OrderedChannel
 from tfr_assets.writing.writers.pieces import End, OpenShards, Piece
 from tfr_assets.writing.writers.plan import WritePlan
@@ -35,10 +35,10 @@ def single_writer_queue(plan: WritePlan, rows: Rows, report: Report, ordered: bo
         pieces: Channel[tuple[int, Piece | End]] = Channel(crew, 1)
         kind = OrderedChannel if ordered else Channel
         encoded: Channel[tuple[int, Encoded]] = kind(crew, plan.workers * _WAITING, encoders, _bytes)
-        buffers = Buffers(BUFFER)
+        memory = Pool()
         for _ in range(encoders):
-            crew.start(_encode, plan, pieces, buffers, encoded)
-        crew.start(_write, plan, encoded, buffers, report)
+            crew.start(_encode, plan, pieces, memory, encoded)
+        crew.start(_write, plan, encoded, report)
         for numbered in enumerate(rows.pieces()):
             pieces.put(numbered)
         pieces.close()
@@ -47,10 +47,10 @@ def single_writer_queue(plan: WritePlan, rows: Rows, report: Report, ordered: bo
 def _encode(
     plan: WritePlan,
     pieces: Iterable[tuple[int, Piece | End]],
-    buffers: Buffers,
+    memory: Pool,
     encoded: Channel[tuple[int, Encoded]],
 ) -> None:
-    encoder = plan.encoder(buffers)
+    encoder = plan.encoder(memory)
     for number, piece in pieces:
         if isinstance(piece, End):
             encoded.put((number, (piece, None)))
@@ -60,12 +60,11 @@ def _encode(
                     encoded.put((number, (piece, frames)))
             except TfrError as error:
                 encoded.put((number, (piece, error)))
-        if isinstance(encoded, OrderedChannel):
-            encoded.finish(number)
+        encoded.finish(number)
     encoded.close()
 
 
-def _write(plan: WritePlan, encoded: Iterable[tuple[int, Encoded]], buffers: Buffers, report: Report) -> None:
+def _write(plan: WritePlan, encoded: Iterable[tuple[int, Encoded]], report: Report) -> None:
     with OpenShards(plan, report) as shards:
         for _, (piece, content) in encoded:
             if isinstance(piece, End):
@@ -74,7 +73,6 @@ def _write(plan: WritePlan, encoded: Iterable[tuple[int, Encoded]], buffers: Buf
                 shards.fail(piece.shard, content)
             elif content is not None:
                 shards.append(piece.shard, [content])
-                buffers.give_back(content.data)
 
 
 def _bytes(numbered: tuple[int, Encoded]) -> int:
