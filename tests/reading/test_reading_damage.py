@@ -47,6 +47,7 @@ def test_training_code_sees_file_record_and_byte(written: Written, reader: str) 
     with pytest.raises(tf.errors.InvalidArgumentError, match=message) as caught:
         ids(dataset)
     assert "Traceback" not in str(caught.value)
+    assert f"`tfr verify {layout.shards}` lists all damage, and on_error=" in str(caught.value)
 
 
 def test_a_length_that_would_crash_tensorflow_is_an_error(written: Written) -> None:

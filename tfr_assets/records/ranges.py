@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from tfr_assets.records.decoder import Decoder, Problem
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.partitions import parts_of, put_together
 from tfr_assets.records.scan import Fault, FaultKind, scan_stream
-from tfr_assets.records.skipped import MOST_FAULTS, Skipped
+from tfr_assets.records.skipped import MOST_FAULTS, Skipped, told
 
 Columns = dict[str, Column]
 Emit = Callable[[Columns], None]
@@ -180,7 +179,7 @@ class _Pass:
             record, offset = places[problem.index].tolist()
             faults.append(Fault(self._wanted.path, record, offset, FaultKind.FEATURES, problem.text))
         if not self._skip:
-            raise _damaged(faults[0])
+            raise DamagedFile(told(faults[:1]))
         self._misfits += faults
 
     def finish(self, faults: tuple[Fault, ...]) -> Skipped:
@@ -191,9 +190,9 @@ class _Pass:
             stop = wanted.first + wanted.records
             for fault in faults:
                 if wanted.first <= fault.record <= stop:
-                    raise _damaged(fault)
+                    raise DamagedFile(told([fault]))
             text = f"{wanted.records - missing} of the {wanted.records} records from there on are there"
-            raise _damaged(Fault(wanted.path, wanted.first, wanted.start, FaultKind.COUNT, text))
+            raise DamagedFile(told([Fault(wanted.path, wanted.first, wanted.start, FaultKind.COUNT, text)]))
         self._flush()
         missing = wanted.records - self._given
         return Skipped(missing, (*faults, *self._misfits)) if missing else Skipped()
@@ -202,8 +201,3 @@ class _Pass:
 def _places(frames: np.ndarray, offset: int) -> np.ndarray:
     """Returns index and payload offset of each record, int64 of shape (n, 2)."""
     return frames[:, [2, 0]] + [0, offset]
-
-
-def _damaged(fault: Fault) -> DamagedFile:
-    folder = Path(fault.path).parent
-    return DamagedFile(f"{fault}; `tfr verify {folder}` lists all damage, and on_error='skip' passes over it")

@@ -1,10 +1,21 @@
-"""What reading passed over because of damage."""
+"""Damage that reading came upon: what is said of it, and what is known of what was passed over."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfr_assets.records.scan import Fault
 
 MOST_FAULTS = 1000
+_SAID = 3
+
+
+def told(faults: Sequence[Fault]) -> str:
+    """Returns what to say of damage and what to do, a line a fault; nothing if there is none."""
+    if not faults:
+        return ""
+    folder = faults[0].path.rpartition("/")[0] or "."
+    listed = "" if "://" in folder else f"`tfr verify {folder}` lists all damage, and "
+    return "\n".join(map(str, faults[:_SAID])) + f"; {listed}on_error='skip' passes over it"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tfr_assets.reading.streams import opened
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import examine
 from tfr_assets.records.scan import Fault, FaultKind, scan_blocks
-from tfr_assets.records.skipped import Skipped
+from tfr_assets.records.skipped import Skipped, told
 
 
 def piece_records(
@@ -58,25 +58,25 @@ def piece_records(
     if skipped is not None:
         skipped(Skipped(piece.records - given, tuple(faults)))
     elif faults:
-        raise DamagedFile("\n".join(map(str, faults[:3])))
+        raise DamagedFile(told(faults))
 
 
 def verify_piece(piece: Piece, compression: str) -> str:
-    """Returns what is wrong with a piece, one line a fault, or nothing.
+    """Returns what is wrong with a piece and what to do, or nothing.
 
     A whole file is held against its manifest; of a part, every CRC is checked.
     """
     if piece.whole or compression != "none":
         path = Path(piece.path)
         report = examine(path, Manifest.load(path))
-        return "\n".join(map(str, report.faults[:3]))
+        return told(report.faults)
     with opened(piece.path, compression, piece.start, piece.stop) as stream:
         blocks = scan_blocks(stream, piece.path)
         while True:
             try:
                 next(blocks)
             except StopIteration as end:
-                return "\n".join(str(_moved(fault, piece)) for fault in end.value.faults[:3])
+                return told([_moved(fault, piece) for fault in end.value.faults])
 
 
 def strings(records: list[bytes]) -> np.ndarray:
