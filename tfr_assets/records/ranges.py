@@ -205,5 +205,7 @@ def _places(frames: np.ndarray, offset: int) -> np.ndarray:
 
 
 def _damaged(fault: Fault) -> DamagedFile:
-    folder = Path(fault.path).parent
-    return DamagedFile(f"{fault}; `tfr verify {folder}` lists all damage, and on_error='skip' passes over it")
+    remedy = "on_error='skip' passes over it"
+    if "://" not in fault.path:
+        remedy = f"`tfr verify {Path(fault.path).parent}` lists all damage, and {remedy}"
+    return DamagedFile(f"{fault}; {remedy}")
