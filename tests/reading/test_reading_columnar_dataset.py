@@ -1,5 +1,6 @@
 """The reader `columnar` gives the batches that TensorFlow itself parses, and errors that say where."""
 
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from tests.records.reference import examples
 from tests.records.tables import Table, tables
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout, index_path
+from tfr_assets.reading.hand_over import HandedOver
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.records.index import read_index
 
@@ -128,6 +130,19 @@ def test_a_file_that_goes_between_two_epochs_is_told_in_words(written: Written, 
     with pytest.raises(tf.errors.InvalidArgumentError, match="cannot be read: No such file") as caught:
         list(dataset)
     assert "Traceback" not in str(caught.value)
+
+
+def test_what_datasets_have_read_does_not_add_up(written: Written) -> None:
+    layout = written(everything())
+
+    def held() -> int:
+        gc.collect()
+        return sum(isinstance(each, HandedOver) for each in gc.get_objects())
+
+    before = held()
+    for _ in range(20):
+        list(tfr_assets.read(layout.folder, 8, reader="columnar"))
+    assert held() <= before + 3  # of the last one's files
 
 
 def test_no_thread_outlives_an_iterator(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """Datasets of what Python generates are what `tf.data.Dataset.from_generator` makes of it."""
 
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -54,6 +56,23 @@ def test_it_takes_arguments_within_other_datasets() -> None:
     nested = stops.interleave(lambda stop: generated(up_to, NUMBER, (stop,)), cycle_length=4, num_parallel_calls=4)
     assert sorted(values(nested)) == [0, 0, 0, 1, 1, 2]
     assert values(stops.flat_map(lambda stop: generated(up_to, NUMBER, (stop,)))) == [0, 0, 1, 0, 1, 2]
+
+
+def test_it_is_made_in_silence_while_a_function_is_traced() -> None:
+    program = """if True:
+        import tensorflow as tf
+        from tfr_assets.reading.readers.generated import generated
+
+        def nothing(_):
+            yield from ()
+
+        def nested(stop):
+            return generated(nothing, tf.TensorSpec((), tf.int64), (stop,))
+
+        list(tf.data.Dataset.range(3).flat_map(nested))
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90, check=True)
+    assert "AutoGraph" not in done.stderr  # which it says once a process
 
 
 def test_it_runs_within_a_function() -> None:

@@ -273,7 +273,7 @@ def decode(table, features, buffer, frames, count, row, spans, spare, bad):
         count: Number of records.
         row: The columns' row of the first of them.
         spans: Address of STRIDE bytes a feature, and as many more.
-        spare: Address of as many bytes as a block's records take.
+        spare: Address of as many bytes as a block's records take, and 32 more.
         bad: Address of an int64 a record, which becomes 0, or problem | feature << 8.
 
     Returns:

@@ -182,8 +182,8 @@ class Decoder:
         before = self._table[:, [VALUES_USED, DATA_USED]]
         if self._bad.size < count:
             self._bad = np.empty(count, np.int64)
-        if self._spare.size < buffer.size:
-            self._spare = np.empty(buffer.size, np.uint8)
+        if self._spare.size < buffer.size + PADDING:
+            self._spare = np.empty(buffer.size + PADDING, np.uint8)
         done = 0
         while done < count:
             done += decode(

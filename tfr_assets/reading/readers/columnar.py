@@ -25,6 +25,7 @@ from tfr_assets.records.features import SERIALIZED, FeatureSpec
 from tfr_assets.records.partitions import base_names, parts_of
 
 _WORKERS = 2
+_last: set[HandedOver] = set()  # of epochs that have ended, of any dataset: what TensorFlow may not have fetched yet
 
 
 def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -44,7 +45,6 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     tensors = _Tensors(files.features, size if static else None)
     skip, epochs = options.on_error == "skip", count()
     workers = options.cycle_length if is_remote(files.paths[0]) else _WORKERS
-    last: set[HandedOver] = set()  # of epochs that have ended: what TensorFlow may not have fetched yet
 
     def open_batches() -> Batches:
         seed = None if options.seed is None else (options.seed, next(epochs))
@@ -55,7 +55,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
 
     def generate() -> Iterator[np.ndarray]:
         held: deque[HandedOver] = deque()
-        last.difference_update([rows for rows in tuple(last) if rows.fetched])
+        _last.difference_update([rows for rows in tuple(_last) if rows.fetched])
         try:
             with open_batches() as found:
                 for columns in found:
@@ -66,7 +66,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
         except TfrError as error:  # as a value: an exception would reach training code as a stack trace
             held.append(HandedOver([], [], 1, str(error)))
             yield held[-1].batches
-        last.update(held)  # an iterator that is dropped before does not come here: nobody fetches then any more
+        _last.update(held)  # an iterator that is dropped before does not come here: nobody fetches then any more
 
     dataset = generated(generate, tf.TensorSpec((None, 4), tf.int64))
     dataset = dataset.unbatch().map(tensors.fetched, num_parallel_calls=tf.data.AUTOTUNE)
