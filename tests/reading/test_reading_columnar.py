@@ -27,6 +27,7 @@ from tfr_assets.reading.ahead import Ahead
 from tfr_assets.reading.columnar import batches, rebatched
 from tfr_assets.reading.locate import locate
 from tfr_assets.reading.plan import plan_ranges, share_of
+from tfr_assets.records import memory
 from tfr_assets.records.arrays import Ragged, Strings
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.records.index import read_index
@@ -303,9 +304,9 @@ def test_skipping_reads_what_is_left_of_a_cut_file(written: Written) -> None:
 @pytest.fixture
 def far() -> Iterator[AbstractFileSystem]:
     """Storage that is not a disk."""
-    memory = fsspec.filesystem("memory")
-    yield memory
-    memory.rm("/batches", recursive=True)
+    storage = fsspec.filesystem("memory")
+    yield storage
+    storage.rm("/batches", recursive=True)
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -419,7 +420,8 @@ def test_an_error_comes_after_what_was_done_before_it() -> None:
 
 def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfr_assets.reading.plan._PIECE_BYTES", 1 << 18)
-    monkeypatch.setattr("tfr_assets.records.memory._SLAB", 1 << 18)
+    monkeypatch.setattr(memory, "_SLAB", 1 << 18)
+    monkeypatch.setattr(memory, "_slabs", memory._Slabs(1))  # not for those who take larger ones
     rows = 60_000
     source = pa.table({"id": pa.array(range(rows)), "t": pa.array([f"{i:0200d}" for i in range(rows)])})
     peaks = []
