@@ -111,6 +111,22 @@ def test_the_seeds_way_gives_the_same_records_unvouched_for(tf: Any, compression
         assert parsed[0] == parsed[1] and len(parsed[0]) == 30
 
 
+def test_the_seeds_way_knows_dates_and_decimals(tf: Any, tmp_path: Path) -> None:
+    from tfr_assets.reading.seed_writer import seed
+
+    counts = [1, None, -3]
+    types = [
+        pa.date32(), pa.date64(), pa.time32("s"), pa.time64("us"), pa.timestamp("ns"),
+        pa.timestamp("s", "Europe/Paris"), pa.duration("ms"),
+    ]  # fmt: skip
+    columns = {str(kind): pa.array(counts, pa.int32() if kind.bit_width == 32 else pa.int64()) for kind in types}
+    columns = {name: column.view(kind) for (name, column), kind in zip(columns.items(), types, strict=True)}
+    data = pa.table({**columns, "d": pa.array(["1.50", None, "-2.00"]).cast(pa.decimal128(10, 2))})
+    theirs, ours = write(data, tmp_path / "a.tfrecord", writer=seed), write(data, tmp_path / "b.tfrecord")
+    parsed = [[tf.train.Example.FromString(each) for each in payloads(written)[0]] for written in (theirs, ours)]
+    assert parsed[0] == parsed[1]
+
+
 def test_the_seeds_way_knows_lists_and_dropped_columns_and_names_what_it_does_not_know(tf: Any, tmp_path: Path) -> None:
     from tfr_assets.reading.seed_writer import seed
 

@@ -238,6 +238,8 @@ def inspect(path: Path, first: int, as_json: bool) -> None:
     files = find_files([path])
     if not files:
         raise click.UsageError(f"no TFRecord file in {path}")
+    if gone := [file for file in files if not file.is_file()]:
+        raise click.UsageError(f"{gone[0]} is missing, says its manifest; `tfr verify {path}` lists all that is wrong")
     found = [inspect_file(file, first if number == 0 else 0) for number, file in enumerate(files)]
     if as_json:
         _print_json([as_document(inspection) for inspection in found])

@@ -7,6 +7,7 @@ to `tfr_assets.write` as a function.
 
 from typing import Any
 
+import pyarrow as pa
 import tensorflow as tf
 
 from tfr_assets.errors import SchemaError
@@ -25,7 +26,8 @@ def seed(plan: WritePlan, rows: Rows, report: Report) -> None:
     Of feature options it knows `drop` only.
 
     Raises:
-        SchemaError: A column that is neither numbers nor texts nor bytes, nor lists of these.
+        SchemaError: A column that is neither numbers, dates or times, nor texts or bytes, nor lists of numbers, texts
+            or bytes.
     """
     kept = _kept(plan)
     writers: dict[int, tf.io.TFRecordWriter] = {}
@@ -40,7 +42,7 @@ def seed(plan: WritePlan, rows: Rows, report: Report) -> None:
             writers[piece.shard].close()
             report.finished(piece.shard, _manifest(plan, piece, payload_bytes[piece.shard]))
             continue
-        for row in piece.batch.select(kept).to_pylist():
+        for row in _plain(piece.batch.select(kept)).to_pylist():
             example = _example(row)
             writers[piece.shard].write(example)
             payload_bytes[piece.shard] += len(example)
@@ -53,6 +55,17 @@ def _kept(plan: WritePlan) -> list[str]:
     # a column's own name may hold a slash, so that a feature's path does not tell where the column's name ends
     paths = [feature.column + "/" for feature in plan.features.features]
     return [name for name in plan.schema.names if any(path.startswith(name + "/") for path in paths)]
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns dates and times as the counts that they are, and decimals as their text."""
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    for name, column in columns.items():
+        if pa.types.is_temporal(column.type):
+            columns[name] = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+        elif pa.types.is_decimal(column.type):
+            columns[name] = column.cast(pa.string())
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def _example(row: dict[str, Any]) -> bytes:
@@ -73,7 +86,7 @@ def _feature(name: str, value: Any) -> tf.train.Feature:
     except (TypeError, ValueError, AttributeError) as error:
         raise SchemaError(
             f"column {name!r}: the code of most tutorials, which the writer 'seed' is, knows numbers, texts, bytes and "
-            f"lists of these only, but not {str(value)[:60]!r}. Use another writer"
+            f"lists of these only, but not {str(value)[:60]!r}. Leave it out: `writers: {{only: [sharded_threads, …]}}`"
         ) from error
 
 
