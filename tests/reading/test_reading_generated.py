@@ -1,8 +1,11 @@
 """Datasets of what Python generates are what `tf.data.Dataset.from_generator` makes of it."""
 
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,6 +42,22 @@ def test_several_at_once_are_strings_with_their_shapes() -> None:
     assert dataset.element_spec == PAIR
     found = [(some.tolist(), word) for some, word in dataset.as_numpy_iterator()]
     assert found == [([b"a", b"\0b"], b"one"), ([], b"")]
+
+
+_NESTED = """
+import numpy as np
+import tensorflow as tf
+from tfr_assets.reading.readers.generated import generated
+count = lambda stop: iter(np.arange(stop))
+list(tf.data.Dataset.range(2).flat_map(lambda stop: generated(count, tf.TensorSpec((), tf.int64), [stop])))
+"""
+
+
+def test_within_another_dataset_nothing_is_complained_of(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"  # AutoGraph leaves alone what is in no file
+    program.write_text(_NESTED)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=90, check=True)
+    assert "AutoGraph" not in done.stderr
 
 
 def test_iterators_are_independent() -> None:

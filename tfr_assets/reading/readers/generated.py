@@ -29,6 +29,7 @@ _last = -_QUIET  # when a thread came back from one
 _ended = False
 
 
+@tf.autograph.experimental.do_not_convert
 def generated(
     generate: Callable[..., Iterator[Any]], signature: Any, arguments: Sequence[tf.Tensor] = ()
 ) -> tf.data.Dataset:
