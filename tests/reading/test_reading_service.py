@@ -3,6 +3,8 @@
 import gc
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -83,6 +85,24 @@ def test_damage_is_named(held: list[tf.data.Dataset], layout: Layout) -> None:
             list(served)
     finally:
         path.write_bytes(intact)
+
+
+_FORGOTTEN = """
+import sys, tfr_assets
+try:
+    for _ in tfr_assets.read(sys.argv[1], reader="data_service"):
+        pass
+except Exception as error:
+    print("record 0 at byte 0" in str(error))
+"""
+
+
+def test_a_dataset_that_nobody_keeps_ends_with_the_error(tmp_path: Path) -> None:
+    tfr_assets.write(TABLE, tmp_path / "x", shards=3)
+    path = tmp_path / "x/x-train.tfrecord-00000-of-00003"
+    path.write_bytes(b"\0" + path.read_bytes()[1:])
+    done = subprocess.run([sys.executable, "-c", _FORGOTTEN, tmp_path / "x"], capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"True\n"), done.stderr
 
 
 def test_a_killed_worker_is_an_error_and_nothing_is_left(held: list[tf.data.Dataset]) -> None:

@@ -23,6 +23,11 @@ from tests.writing.written_files import (
 from tfr_assets.errors import WriteError
 from tfr_assets.records.report import examine
 from tfr_assets.writing.write import write
+from tfr_assets.writing.writers import sharded_processes
+from tfr_assets.writing.writers.payloads import PAYLOADS
+from tfr_assets.writing.writers.pieces import End
+from tfr_assets.writing.writers.plan import WritePlan
+from tfr_assets.writing.writers.process import fresh_process
 
 SHARDS = [f"x-train.tfrecord-{shard:05d}-of-00004" for shard in range(4)]
 
@@ -106,6 +111,15 @@ def test_an_interrupt_ends_everything(writer: str, send: Callable[[int, int], No
         assert err.count("Traceback") <= 2  # where it was, and where it waited for the others
         assert nobody_is_left(mark)
         assert names(tmp_path) == set()
+
+
+def test_a_worker_that_nobody_listens_to_ends_in_silence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plan = WritePlan((tmp_path / "x.tfrecord",), PAYLOADS, None, {}, "none", 1, {}, 0)
+    with fresh_process(sharded_processes.__name__) as process:
+        process.stdout.close()
+        sharded_processes._send(plan, [End(0, 0)], process.stdin)
+    assert process.popen.returncode == 0
+    assert capfd.readouterr().err == ""
 
 
 def test_workers_do_not_outlive_a_killed_program(tmp_path: Path) -> None:

@@ -202,8 +202,12 @@ def after_verifying(dataset: tf.data.Dataset, files: RecordFiles, options: ReadO
     if options.on_error != "raise":
         return dataset
     source = _Source(files, options, pieces_of(files, options.shard))
-    verified = source.elements().map(source.verified, tf.data.AUTOTUNE).filter(lambda _: False)
-    return verified.flat_map(lambda _: dataset.take(0)).concatenate(dataset)
+
+    def verify_all(one: tf.Tensor) -> tf.Tensor:
+        return source.elements().map(source.verified, tf.data.AUTOTUNE).reduce(one, lambda one, _: one)
+
+    # of one element, so that nothing follows an error: tf.data goes on after it, to what may be gone by then
+    return tf.data.Dataset.from_tensors(0).map(verify_all).flat_map(lambda _: dataset)
 
 
 def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) -> tf.data.Dataset:

@@ -23,7 +23,7 @@ from tfr_assets.writing.writers.crew import Crew
 from tfr_assets.writing.writers.pieces import End, Piece, write_pieces
 from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.process import fresh_process, messages
-from tfr_assets.writing.writers.report import Report
+from tfr_assets.writing.writers.report import NothingLeftError, Report
 from tfr_assets.writing.writers.rows import Rows
 from tfr_assets.writing.writers.sharded_threads import write_shards
 
@@ -90,14 +90,17 @@ class _SentReport:
         self._send("failed", shard, type(error)(str(error)))  # without its cause, which may be of any type
 
     def _send(self, method: str, *arguments: Any) -> None:
-        pickle.dump((method, arguments), self._stream)
-        self._stream.flush()
+        try:
+            pickle.dump((method, arguments), self._stream)
+            self._stream.flush()
+        except BrokenPipeError as error:  # the caller is gone; no fault of a shard's file
+            raise NothingLeftError from error
 
 
 def main() -> None:
     """Is the worker: writes what it is sent; what is not finished when the input ends is removed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(BrokenPipeError, EOFError):  # the caller is gone, and nobody is left to tell
+    with suppress(NothingLeftError, EOFError):  # the caller is gone, and nobody is left to tell
         write_pieces(pickle.load(sys.stdin.buffer), _received(sys.stdin.buffer), _SentReport(messages()))
 
 
