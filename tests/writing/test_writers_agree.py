@@ -172,12 +172,8 @@ def test_a_longer_one_gives_every_shard_rows_of_what_was_looked_at(monkeypatch: 
 
 
 def test_a_queue_without_order_writes_the_same_records(tmp_path: Path) -> None:
-    def unordered(plan: object, rows: object, report: object) -> None:
-        single_writer_queue(plan, rows, report, ordered=False)  # type: ignore[arg-type]
-
     data = pa.table({"n": range(50_000)})
-    written = write(data, tmp_path / "x.tfrecord", writer=unordered, workers=4)
-    assert written.writer == "unordered"
+    written = write(data, tmp_path / "x.tfrecord", writer="single_writer_queue", workers=4, ordered=False)
     assert sorted(payloads_of(written.paths[0].read_bytes())) == sorted(encode(*data.to_batches()))
 
 
@@ -193,13 +189,13 @@ def test_a_queue_has_only_as_much_memory_as_may_wait(
             places.add(memory.__array_interface__["data"][0])
             return memory
 
-    def queue(plan: object, rows: object, report: object) -> None:
-        single_writer_queue(plan, rows, report, ordered)  # type: ignore[arg-type]
-
     monkeypatch.setattr(single_writer_queue_module, "Pool", Watched)
     data = pa.table({"x": [b"x" * 10_000] * 6000})
     waiting = 4 * single_writer_queue_module._WAITING // 400_000  # an encoder gives 500 kB at a time
-    written = write(data, tmp_path / "x.tfrecord", writer=queue, workers=4, progress=lambda records: time.sleep(0.001))
+    written = write(
+        data, tmp_path / "x.tfrecord", writer="single_writer_queue", workers=4, ordered=ordered,
+        progress=lambda records: time.sleep(0.001),
+    )  # fmt: skip
     assert written.bytes > 60_000_000
     filled, waited_with, written_now = 3, 3, 3  # of three encoders, and of the writer on its way
     assert len(places) <= waiting + filled + waited_with + written_now

@@ -57,6 +57,7 @@ def write(
     shards: int | None = None,
     writer: str | Writer | None = None,
     workers: int | None = None,
+    ordered: bool = True,
     compression: str = "none",
     features: FeatureOptions | None = None,
     split: str = "train",
@@ -86,6 +87,8 @@ def write(
         writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or such a function; None: `sharded_threads` for
             shards, and `single_writer_queue` for one file.
         workers: Threads or processes that work at once; None: one a processor.
+        ordered: Whether records keep the order of their rows. If not, `single_writer_queue` writes them as they are
+            ready; `locked` does so anyway, and the others keep the order all the same.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
         split: Part of the shards' names.
@@ -122,6 +125,7 @@ def write(
         workers=workers or len(os.sched_getaffinity(0)),
         made_from={"write": uuid.uuid4().hex},  # so that a reader can tell files of two calls apart
         rows=rows.count,
+        ordered=ordered,
     )
     if shards is not None and folder.is_dir():
         with _in_folder(folder):

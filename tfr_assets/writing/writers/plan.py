@@ -34,6 +34,7 @@ class WritePlan:
         workers: Threads or processes that work at once.
         made_from: What the manifests shall record besides each shard's rows.
         rows: Number of rows; None where only the end tells.
+        ordered: Whether records must keep the order of their rows.
     """
 
     paths: tuple[Path, ...]
@@ -44,6 +45,7 @@ class WritePlan:
     workers: int
     made_from: Mapping[str, Any]
     rows: int | None
+    ordered: bool = True
 
     def encoder(self, memory: Memory | None = None) -> Encoder:
         """Returns a new encoder, which writes into `memory`; None: frames are valid until its next step."""

@@ -20,20 +20,20 @@ _WAITING = 2 << 20  # bytes a worker that may wait to be written: more would not
 Encoded = tuple[Piece | End, Frames | TfrError | None]
 
 
-def single_writer_queue(plan: WritePlan, rows: Rows, report: Report, ordered: bool = True) -> None:
+def single_writer_queue(plan: WritePlan, rows: Rows, report: Report) -> None:
     """Writes one file at a time as fast as one thread can write; see `Writer`.
+
+    Where the plan asks for no order, records come as they are ready, and equal data need not give equal files.
 
     Args:
         plan: What to write.
         rows: The rows.
         report: Told what becomes of the shards.
-        ordered: Whether records keep the order of their rows. Otherwise they come as they are ready, some rows at a
-            time, and equal data need not give equal files.
     """
     encoders = max(1, plan.workers - 1)  # a thread more than there are processors would only be in the others' way
     with Crew() as crew:
         pieces: Channel[tuple[int, Piece | End]] = Channel(crew, 1)
-        kind = OrderedChannel if ordered else Channel
+        kind = OrderedChannel if plan.ordered else Channel
         encoded: Channel[tuple[int, Encoded]] = kind(crew, plan.workers * _WAITING, encoders, _bytes)
         memory = Pool()
         for _ in range(encoders):
