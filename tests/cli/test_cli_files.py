@@ -77,6 +77,9 @@ def test_a_folder_means_all_its_files_and_those_that_are_missing(file: Path) -> 
     done = tfr("verify", file.parent)
     assert done.returncode == 1
     assert f"{file}: record 0 at byte 0: file is missing" in done.stdout
+    looked = tfr("inspect", file.parent)
+    assert looked.returncode == 2
+    assert f"{file} is missing, says its manifest; `tfr verify {file.parent}` lists" in " ".join(looked.stderr.split())
 
 
 def test_files_of_anyone_are_verified_without_a_manifest(tmp_path: Path) -> None:

@@ -211,5 +211,5 @@ def test_files_from_a_web_server_that_sends_no_parts(
 
 def test_a_package_that_is_missing_for_a_url_is_named(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
-    with pytest.raises(SourceError, match="another package: Install s3fs"):
+    with pytest.raises(SourceError, match=r"another package: Install s3fs.*pip install 'fsspec\[s3\]'"):
         take_inventory(Source(path="s3://bucket/x.csv"), landing)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError, DamagedFile
+from tfr_assets.errors import ConfigError
 from tfr_assets.reading.ahead import Ahead, Task
 from tfr_assets.reading.columns import chosen_columns
 from tfr_assets.reading.convert import converter
@@ -84,8 +84,8 @@ def batches(
     Raises:
         ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
         StaleError: The files must be written (again) first.
-        DamagedFile: A file differs from its manifest in size; while iterating, a record is damaged: the message says
-            which, in which file and where.
+        DamagedFile: A file differs from its manifest in size; while iterating, one cannot be read, or a record is
+            damaged: the message says which, in which file and where.
         SourceError: While iterating, a remote file cannot be read.
     """
     for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
@@ -191,10 +191,7 @@ def _convert_all(
     def decode(wanted: Range, put: Callable[[Columns], None]) -> None:
         if not hasattr(own, "decoder"):
             own.decoder = RangeDecoder(files.features, names, rows, _opened, skip)
-        try:
-            tally.add(own.decoder.decode(wanted, put))
-        except OSError as error:
-            raise DamagedFile(f"{wanted.path}: cannot be read: {error.strerror or error}") from error
+        tally.add(own.decoder.decode(wanted, put))
 
     tasks: Iterator[Task[Columns]] = (lambda put, wanted=wanted: decode(wanted, put) for wanted in ranges)  # type: ignore[misc]
     ahead = Ahead(tasks, workers)

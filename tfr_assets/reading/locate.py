@@ -119,7 +119,10 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
             + lines(f"{paths[0].name}: {len(paths)} files" for paths in whole)
         )
     lacking = [line for paths in sets for path in paths if (line := _lacks(path))]
-    raise StaleError(f"{folder} is not complete; run `tfr run {dataset}` to write what is missing:\n{lines(lacking)}")
+    raise StaleError(
+        f"{folder} is not complete; run `tfr run {dataset}` to write what is missing, or, if it is a copy, copy it "
+        f"again:\n{lines(lacking)}"
+    )
 
 
 def _lacks(path: Path) -> str | None:

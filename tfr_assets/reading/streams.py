@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.files import is_remote
 from tfr_assets.reading.piped import open_piped
 from tfr_assets.records.compression import CompressedInput, InputStream
@@ -20,19 +22,19 @@ def opened(path: str, compression: str, start: int, stop: int) -> Iterator[Input
         stop: Byte at which to end, or the file's size.
 
     Raises:
-        OSError: A local file cannot be read.
+        DamagedFile: A local file cannot be read.
         SourceError: A remote one cannot be; after the block, if it has read all that came.
     """
     if is_remote(path):
         with open_piped(path, stop) as descriptor:
             yield _input(descriptor, compression, stop)
         return
-    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.lseek(descriptor, start, os.SEEK_SET)
-        yield _input(descriptor, compression, stop - start)
-    finally:
-        os.close(descriptor)
+        with Path(path).open("rb", buffering=0) as file:
+            file.seek(start)
+            yield _input(file.fileno(), compression, stop - start)
+    except OSError as error:
+        raise DamagedFile(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _input(descriptor: int, compression: str, size: int) -> InputStream:

@@ -87,8 +87,7 @@ class RangeDecoder:
         Raises:
             DamagedFile: A record is damaged, does not fit the spec, or is not there; what lies before it may have been
                 emitted. Not with `skip`.
-            OSError: The file cannot be read.
-            SourceError: One behind a URL cannot be read.
+            TfrError: As whoever opens the file raises it.
         """
         pass_ = _Pass(self._spec, self._decoder, self._rows, self._skip, wanted, emit)
         origin = wanted.bytes_read[0]

@@ -159,7 +159,11 @@ def backend_errors(url: str) -> Iterator[None]:
     except (TfrError, MemoryError, FileNotFoundError):
         raise
     except ImportError as error:
-        raise SourceError(f"{url}: reading from there needs another package: {error}.") from error
+        scheme = url.partition("://")[0].rpartition("::")[2]
+        extra = "http" if scheme == "https" else scheme
+        raise SourceError(
+            f"{url}: reading from there needs another package: {error}. `pip install 'fsspec[{extra}]'` brings it"
+        ) from error
     except ValueError as error:
         if "rotocol not known" in str(error):
             scheme = url.split("://")[0]

@@ -33,7 +33,7 @@ def piece_records(
         Arrays of `bytes` objects, of shape (n,).
 
     Raises:
-        DamagedFile: There is a fault, and `skipped` is None.
+        DamagedFile: A local file cannot be read; or there is a fault, and `skipped` is None.
         SourceError: A remote file cannot be read.
     """
     given = 0

@@ -32,7 +32,7 @@ def _read(connection: Connection, piece: Piece, compression: str, skips: bool) -
             connection.send((RECORDS, records.tolist()))
     except (BrokenPipeError, ConnectionResetError):
         raise
-    except (TfrError, OSError) as error:
+    except TfrError as error:
         connection.send((FAILED, str(error)))
     else:
         connection.send((DONE, sum(skipped, Skipped())))

@@ -128,7 +128,7 @@ class _Source:
                 self.pieces[number], self.files.compression, self.tally.add if self.skips else None
             ):
                 yield records, ""
-        except (TfrError, OSError) as error:
+        except TfrError as error:
             yield np.empty(0, object), str(error)
 
     def _warn(self) -> Iterator[np.ndarray]:
