@@ -123,7 +123,7 @@ def test_no_more_than_six_slabs_are_kept() -> None:
     tracemalloc.start()
     try:
         pools = [Pool() for _ in range(20)]  # some may take slabs that were kept before
-        arrays = [pool.empty(4 << 20, BYTE) for pool in pools]
+        arrays = [pool.empty(1 << 20, BYTE) for pool in pools]
         del pools, arrays
         gc.collect()
         kept, _ = tracemalloc.get_traced_memory()

@@ -14,6 +14,7 @@ import numpy as np
 
 _SLAB = 8 << 20  # NumPy asks for large pages from 4 MB on
 _KEPT = 6  # slabs
+_LARGEST = 1 << 20  # that is cut from a slab
 _LEAST = 32 << 10  # what is smaller comes from memory that the allocator has at hand
 _ALIGNMENT = 64
 _BYTE = np.dtype(np.uint8)
@@ -86,8 +87,8 @@ class Pool:
         return np.asarray(_Lease(memory, self))[:size].view(dtype)
 
     def take(self, size: int) -> np.ndarray:
-        """See `Memory`. Sizes are few, so that what differs a little takes each other's place."""
-        return self.empty(1 << (size - 1).bit_length(), _BYTE)
+        """See `Memory`."""
+        return self.empty(size, _BYTE)
 
     def take_back(self, memory: np.ndarray) -> None:
         """See `_Owner`."""
@@ -98,6 +99,7 @@ class Pool:
             for other, free in self._free.items():
                 if other > _SLAB // 2:  # of pieces of another size: what is kept of each would add up
                     free.clear()
+        if size > _LARGEST:  # an encoder's output, of which less is used than is asked for: no large pages
             return np.empty(size, np.uint8)
         if size > self._slab.size - self._used:
             self._slab = _slabs.take()
