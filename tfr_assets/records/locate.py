@@ -104,6 +104,25 @@ def _has_head(line, start, size, list_size):
     return False
 
 
+@inlined
+def _short_list(line, start, stop):
+    """Size of the list of a feature's entry at `start`, if all sizes before it take one byte each; otherwise -1."""
+    head_size = line_field(line, KEY_SIZE) + 8
+    if stop - start < head_size:
+        return np.int64(-1)
+    list_size = np.int64(load_u8(start + head_size - 1))
+    size = head_size + list_size
+    if size < 130 and size <= stop - start and _has_head(line, start, head_size, list_size):
+        return list_size
+    return np.int64(-1)
+
+
+@inlined
+def _put_span(span, start, size):
+    store_i64(span, start)
+    store_i64(span + 8, size)
+
+
 @called
 def _find(table, features, first, start, size):
     """Index of the feature with this key, looked for from `first` on; -1 if there is none."""
@@ -172,8 +191,7 @@ def _entry(table, features, expected, spans, start, stop, spare):
             if problem:
                 return problem, index, spare
         at = end
-    store_i64(spans + index * STRIDE, list_start)
-    store_i64(spans + index * STRIDE + 8, list_size)
+    _put_span(spans + index * STRIDE, list_start, list_size)
     return OK, index, spare
 
 
@@ -185,16 +203,13 @@ def _features(table, features, spans, start, stop, spare):
         if expected >= features:
             expected = np.int64(0)
         line = table + expected * LINE
-        key_size = line_field(line, KEY_SIZE)
-        if stop - start >= key_size + 8:
-            list_size = np.int64(load_u8(start + key_size + 7))
-            size = key_size + 6 + list_size
-            if size < 128 and start + 2 + size <= stop and _has_head(line, start, key_size + 8, list_size):
-                store_i64(spans + expected * STRIDE, start + 8 + key_size)
-                store_i64(spans + expected * STRIDE + 8, list_size)
-                start += size + 2
-                expected += 1
-                continue
+        list_size = _short_list(line, start, stop)
+        if list_size >= 0:
+            at = start + line_field(line, KEY_SIZE) + 8
+            _put_span(spans + expected * STRIDE, at, list_size)
+            start = at + list_size
+            expected += 1
+            continue
         tag, at, end = field_at(start, stop)
         if end == 0:
             return MALFORMED, np.int64(-1), spare
@@ -224,8 +239,7 @@ def locate(table, features, spans, start, stop, spare):
         Problem, feature (-1: the record itself) and the first spare byte.
     """
     for index in range(features):
-        store_i64(spans + index * STRIDE, 0)
-        store_i64(spans + index * STRIDE + 8, 0)
+        _put_span(spans + index * STRIDE, 0, 0)
     while start < stop:
         tag, at, end = field_at(start, stop)
         if end == 0:
@@ -275,16 +289,12 @@ def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
             place = places + i * 16
             span = spans + index * STRIDE + i * 16
             at = load_i64(place)
-            left = load_i64(place + 8) - at
-            list_size = np.int64(load_u8(at + head_size - 1)) if at and left >= head_size else np.int64(128)
-            size = head_size + list_size
-            if size < 130 and size <= left and _has_head(line, at, head_size, list_size):
-                store_i64(span, at + head_size)
-                store_i64(span + 8, list_size)
-                store_i64(place, at + size)
+            list_size = _short_list(line, at, load_i64(place + 8)) if at else np.int64(-1)
+            if list_size >= 0:
+                _put_span(span, at + head_size, list_size)
+                store_i64(place, at + head_size + list_size)
             else:
-                store_i64(span, 0)
-                store_i64(span + 8, 0)
+                _put_span(span, 0, 0)
                 store_i64(place, at & absent)
     for i in range(rows):
         problem, feature = np.int64(0), np.int64(0)
@@ -294,8 +304,7 @@ def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
             problem, feature, spare = locate(table, features, spans + i * 16, start, stop, spare)
             if problem:
                 for index in range(features):
-                    store_i64(spans + index * STRIDE + i * 16, 0)
-                    store_i64(spans + index * STRIDE + i * 16 + 8, 0)
+                    _put_span(spans + index * STRIDE + i * 16, 0, 0)
         store_i64(bad + i * 8, problem | feature << 8 if problem else 0)
 
 

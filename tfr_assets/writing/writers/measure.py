@@ -233,7 +233,7 @@ def _stream(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def main() -> None:
-    """Writes once for every byte on standard input, and tells what that took."""
+    """Tells for every byte on standard input what a write took: of a stream, then each time of a second go."""
     stream = messages()
     contestant, work = pickle.load(sys.stdin.buffer)
     streamed = True
