@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tests.reading.datasets import write_dataset
+from tests.waiting import wait_for
 from tfr_assets.layout import Layout
 
 ONLY = ["--only", "naive", "--only", "vectorized", "--repeats", "1"]
@@ -96,15 +96,11 @@ def test_an_interrupted_measurement_leaves_no_process_behind(layout: Layout) -> 
         command("flights", "--only", "naive", "--step-ms", "60000"),
         env=environment(layout), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 40
-    while len(found := processes_below(process.pid)) < 2:  # the one that forks, and the one that measures
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: len(processes_below(process.pid)) >= 2)  # the one that forks, and the one that measures
+    found = processes_below(process.pid)
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) not in (0, None)
-    while any(Path(f"/proc/{pid}").exists() for pid in found):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert process.wait(60) not in (0, None)
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in found))
 
 
 def processes_below(pid: int) -> list[int]:

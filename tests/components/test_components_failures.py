@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
 import pyarrow as pa
 
+from tests.waiting import wait_for
 from tfr_assets.layout import shard_keys
 
 from .conftest import ROWS, SHARDS, numbers
@@ -60,7 +60,7 @@ def test_a_killed_run_from_failure_never_marks_what_was_not_written(
     name = make_dataset("slain")
     faults = [project.fault(key, "wait") for key in KEYS[:2]]  # two steps run at once: the others have not begun
     process = start_run(project, f"{name}_refresh", KEYS)
-    wait_for(lambda: all(Path(f"{fault}.waiting").exists() for fault in faults), process)
+    wait_for_run(lambda: all(Path(f"{fault}.waiting").exists() for fault in faults), process)
     kill_group(process)
     ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"{name}_refresh"))[0].run_id)
     assert ran.run.status is dg.DagsterRunStatus.STARTED
@@ -103,7 +103,7 @@ def test_a_blocking_check_stops_merged_in_the_same_run(project: Project, make_da
     # behind the back of the writer, which would notice and write it again: the check is what reads it next
     fault = project.fault(KEYS[0], "wait")
     process = start_run(project, f"{name}_refresh", KEYS)
-    wait_for(lambda: Path(f"{fault}.waiting").exists() and wrote(project, name, KEYS[3]), process)
+    wait_for_run(lambda: Path(f"{fault}.waiting").exists() and wrote(project, name, KEYS[3]), process)
     flip(path, 20)
     fault.unlink()
     assert process.wait(120) == 0
@@ -135,13 +135,14 @@ def flip(path: Path, offset: int) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[bytes]", seconds: float = 120) -> None:
+def wait_for_run(condition: Callable[[], bool], process: "subprocess.Popen[bytes]") -> None:
     """Waits for a condition, as long as the process runs."""
-    deadline = time.monotonic() + seconds
-    while not condition():
+
+    def holds() -> bool:
         assert process.poll() is None, "the run ended too early"
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.05)
+        return condition()
+
+    wait_for(holds, 120)
 
 
 def test_from_failure_does_not_mark_a_shard_that_is_gone_meanwhile(

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
+from tests.waiting import wait_for
 from tfr_assets.components.jobs import all_partitions
 from tfr_assets.layout import shard_keys
 
@@ -77,7 +77,7 @@ def test_a_backfill_is_one_run_and_says_three_ok_and_one_failed(project: Project
     }
     backfill = graphql(project, _LAUNCH, backfill=wanted)["launchPartitionBackfill"]["backfillId"]
     with dg.DagsterInstance.get() as instance:
-        wait_for(lambda: instance.get_backfill(backfill).status.value.startswith("COMPLETED"), home)
+        wait_for_daemon(lambda: instance.get_backfill(backfill).status.value.startswith("COMPLETED"), home)
         assert instance.get_materialized_partitions(dg.AssetKey(["spiked", "shards"])) == {KEYS[0], KEYS[1], KEYS[3]}
     found = graphql(project, _OUTCOME, id=backfill)["partitionBackfillOrError"]
     assert sorted(run["status"] for run in found["runs"]) == ["FAILURE", "SUCCESS"]  # raw, and all shards in one
@@ -89,7 +89,7 @@ def test_a_backfill_is_one_run_and_says_three_ok_and_one_failed(project: Project
 def test_the_schedule_ticks_and_its_run_makes_everything(home: Path) -> None:
     with dg.DagsterInstance.get() as instance:
         job = dg.RunsFilter(job_name="minutely_refresh", statuses=[dg.DagsterRunStatus.SUCCESS])
-        wait_for(lambda: bool(instance.get_runs(job, limit=1)), home)
+        wait_for_daemon(lambda: bool(instance.get_runs(job, limit=1)), home)
         run = instance.get_runs(job)[-1]
         assert run.tags["dagster/schedule_name"] == "minutely_schedule"
         assert instance.get_materialized_partitions(dg.AssetKey(["minutely", "shards"])) == set(shard_keys("train", 2))
@@ -128,8 +128,5 @@ def graphql(project: Project, query: str, **variables: Any) -> dict[str, Any]:
     return data
 
 
-def wait_for(condition: Callable[[], bool], home: Path, seconds: float = 200) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, (home / "daemon.log").read_text()[-3000:]
-        time.sleep(0.2)
+def wait_for_daemon(condition: Callable[[], bool], home: Path) -> None:
+    wait_for(condition, 200, lambda: (home / "daemon.log").read_text()[-3000:])

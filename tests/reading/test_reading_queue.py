@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import tfr_assets
+from tests.waiting import wait_for
 from tfr_assets.layout import Layout
 
 Written = Callable[..., Layout]
@@ -26,13 +26,6 @@ def ids(dataset: tf.data.Dataset) -> list[int]:
 
 def children(pid: int | str = "self") -> set[int]:
     return {int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()}
-
-
-def wait_for(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.fixture
@@ -50,7 +43,7 @@ def test_all_records_come_through_two_epochs_and_the_workers_go_with_the_dataset
         assert sorted(ids(dataset)) == list(range(ROWS))
         assert children() - before == workers
     del dataset
-    assert wait_for(lambda: not children() - before)
+    wait_for(lambda: not children() - before)
 
 
 def test_a_seed_makes_the_order_the_same_in_every_run(written: Written) -> None:
@@ -69,10 +62,10 @@ def test_an_iterator_closed_early_leaves_no_process(written: Written, before: se
     iterator = iter(dataset)
     next(iterator)
     del iterator
-    assert wait_for(lambda: not children() - before)
+    wait_for(lambda: not children() - before)
     assert sorted(ids(dataset)) == list(range(ROWS))  # the next epoch starts others
     del dataset
-    assert wait_for(lambda: not children() - before)
+    wait_for(lambda: not children() - before)
 
 
 def test_a_consumer_that_raises_leaves_no_process(written: Written, before: set[int]) -> None:
@@ -82,7 +75,7 @@ def test_a_consumer_that_raises_leaves_no_process(written: Written, before: set[
 
     with pytest.raises(ZeroDivisionError):
         train()
-    assert wait_for(lambda: not children() - before)
+    wait_for(lambda: not children() - before)
 
 
 def test_a_killed_worker_is_an_error_that_names_signal_and_file(written: Written, before: set[int]) -> None:
@@ -121,4 +114,4 @@ for batch in tfr_assets.read({str(written(TABLE).folder)!r}, 64, reader="file_qu
         assert len(workers) == 2
         process.send_signal(end)
         process.wait(20)
-    assert wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+    wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))

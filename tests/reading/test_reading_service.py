@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 import tfr_assets
+from tests.waiting import wait_for
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.locate import locate
@@ -43,13 +42,6 @@ def service_processes() -> list[int]:
     """Children of this process that are of a service."""
     children = {int(child) for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()}
     return sorted(child for child in children if b"service_process" in Path(f"/proc/{child}/cmdline").read_bytes())
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert condition()
 
 
 def test_every_record_comes_once_in_batches_of_the_size_asked_for(held: list[tf.data.Dataset], layout: Layout) -> None:

@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_for
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.bench.processes import FreshProcesses, ProcessFailed, fresh_processes
 
@@ -81,12 +81,12 @@ def test_nobody_outlives_whoever_asked(tmp_path: Path, how: signal.Signals) -> N
     told = tmp_path / "pids"
     command = [sys.executable, "-c", _SCRIPT, str(told)]
     asking = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-    wait_until(told.exists)
+    wait_for(told.exists)
     pids = [int(pid) for pid in told.read_text().split()]
     assert all(map(alive, pids))
     asking.send_signal(how)
     asking.wait(20)
-    wait_until(lambda: not any(map(alive, pids)))
+    wait_for(lambda: not any(map(alive, pids)))
 
 
 def alive(pid: int) -> bool:
@@ -95,10 +95,3 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"  # whoever adopted it has yet to notice
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
