@@ -1,7 +1,9 @@
-"""Files that the disk begins with early hold what was written to them, and a refusal is not lost."""
+"""Files that the disk begins with early, in reserved room, hold what was written to them; a refusal is not lost."""
 
+import os
 import resource
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -42,10 +44,60 @@ def test_the_disk_begins_with_every_part_once_and_with_whole_steps_only(
     assert begun == [(0, 4096, 0), (4096, 8192, 0), (12288, 8192, 0), (20480, 804, 0)]
 
 
-def test_a_system_that_cannot_begin_early_writes_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flush, "_begin", None)
+def test_room_is_reserved_ahead_and_given_back(tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb", buffering=0) as file:
-        FlushedFile(file.fileno()).write(bytes(5 << 20))
+        output = FlushedFile(file.fileno())
+        for _ in range(9):
+            output.write(b"x" * 1_000_000)
+        if flush._reserve is None or allocated(file) < 20_000_000:
+            pytest.skip("this system reserves no room")
+        assert os.fstat(file.fileno()).st_size == 9_000_000
+        output.end()
+        os.fsync(file.fileno())
+        assert allocated(file) < 10_000_000
+    assert (tmp_path / "file").read_bytes() == b"x" * 9_000_000
+
+
+def allocated(file: BinaryIO) -> int:
+    """Bytes of the disk that a file has."""
+    return os.fstat(file.fileno()).st_blocks * 512
+
+
+def test_room_is_asked_for_now_and_then_and_not_for_a_small_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(flush, "_FREE", 0)
+    monkeypatch.setattr(flush, "_reserve", lambda descriptor, mode, start, size: asked.append((start, size)))
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        output = FlushedFile(file.fileno())
+        for _ in range(4):
+            output.write(bytes(1 << 20))
+        assert asked == []
+        for _ in range(34):
+            output.write(bytes(1 << 20))
+    assert asked == [(start << 20, 17 << 20) for start in (4, 21)]
+
+
+def test_nothing_is_reserved_where_others_may_need_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flush, "_FREE", 1 << 60)
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        output = FlushedFile(file.fileno())
+        output.write(bytes(9_000_000))
+        os.fsync(file.fileno())
+        assert allocated(file) < 10_000_000
+
+
+@pytest.mark.parametrize("call", [None, lambda *_: -1])
+def test_a_system_that_cannot_do_so_writes_all_the_same(
+    call: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flush, "_begin", call)
+    monkeypatch.setattr(flush, "_reserve", call)
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        output = FlushedFile(file.fileno())
+        output.write(bytes(5 << 20))
+        output.end()
     assert (tmp_path / "file").stat().st_size == 5 << 20
 
 

@@ -77,6 +77,7 @@ class FileWriter:
         with self._files:
             self._data.write(self._compressor.finish())
             self._index.end()
+            self._data.end()
             size = os.fstat(self._data.descriptor).st_size
             os.fsync(self._data.descriptor)  # a disk that refuses shall do so while the old manifest is still there
             manifest_path(self._path).unlink(missing_ok=True)

@@ -33,9 +33,12 @@ class PlainWrites:
         started = time.perf_counter()
         for number, content in enumerate(self._contents):
             with temporary.open("wb", buffering=0) as file:
-                write = FlushedFile(file.fileno()).write if early else partial(write_all, file.fileno())
+                flushed = FlushedFile(file.fileno())
+                write = flushed.write if early else partial(write_all, file.fileno())
                 for start in range(0, len(content), _CHUNK):
                     write(content[start : start + _CHUNK])
+                if early:
+                    flushed.end()
                 os.fsync(file.fileno())
             temporary.rename(path / str(number))
         seconds = time.perf_counter() - started
