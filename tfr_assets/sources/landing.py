@@ -25,6 +25,7 @@ from tfr_assets.records.files import sync_folder
 from tfr_assets.sources.columnar import BATCH_BYTES
 from tfr_assets.sources.files import RawFile
 
+_DICTIONARY = 64 << 10  # bytes of a row group's different values; a column that has more is stored as it is
 _GROUP_ROWS = 16_384
 _PART_GROUPS = 512  # bounds the footer that each reader of a part has to parse
 _TEMPORARY = ".landing-"
@@ -226,8 +227,8 @@ def _table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 @contextmanager
 def _checked_writer(sink: "_HashingFile", schema: pa.Schema, where: str) -> Iterator[pq.ParquetWriter]:
-    try:  # lz4, as what is read at once for every shard must be read fast
-        writer = pq.ParquetWriter(sink, schema, compression="lz4")
+    try:  # what is read for every shard must be read fast: lz4, and no dictionary of values that hardly repeat
+        writer = pq.ParquetWriter(sink, schema, compression="lz4", dictionary_pagesize_limit=_DICTIONARY)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise SourceError(f"{where}: {_unwritable(schema)}: {error}") from error
     with writer:
