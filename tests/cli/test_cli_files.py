@@ -48,6 +48,21 @@ def test_a_whole_file_is_verified(file: Path) -> None:
     assert "all 1 files are whole: 100 intact records" in done.stdout
 
 
+def test_a_dataset_is_meant_where_no_path_is_called_so(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFR_DATA", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
+    for command in ("verify", "inspect"):
+        done = tfr(command, tmp_path.name)
+        assert done.returncode == 0, done.stderr
+        assert "some-train.tfrecord-00000-of-00001" in done.stdout
+    (tmp_path / tmp_path.name).mkdir()
+    done = tfr("verify", tmp_path.name)
+    assert done.returncode == 2
+    assert f"no TFRecord file in {tmp_path.name}" in done.stderr
+
+
 def test_a_flipped_bit_is_named_with_file_record_offset_and_kind(file: Path) -> None:
     content = bytearray(file.read_bytes())
     size = int.from_bytes(content[:8], "little") + 16

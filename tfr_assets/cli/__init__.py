@@ -28,6 +28,16 @@ _SHOWN_FAULTS = 20
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 
 
+class _Files(click.Path):
+    """A file or folder; or a dataset's name, which stands for its folder where nothing else is called so."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from tfr_assets.layout import data_root
+
+        folder = data_root() / value
+        return super().convert(folder if folder.is_dir() and not Path(value).exists() else value, param, ctx)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tfr-assets")
 def cli() -> None:
@@ -36,7 +46,7 @@ def cli() -> None:
     \b
     tfr plan flights                      what raw data is there, and which files it will become
     tfr run flights                       raw, shards, checks, merged
-    tfr verify data/flights/shards        every CRC of every record, strictly
+    tfr verify flights                    every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
     tfr export flights f.array_record     the same records for Grain
     tfr bench readers flights             which reader is fastest here?
@@ -169,13 +179,13 @@ def _exit(outcomes: "Sequence[Outcome]") -> None:
 
 
 @cli.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_Files(exists=True, path_type=Path))
 @as_json
 def verify(paths: Sequence[Path], as_json: bool) -> None:
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
-    PATH is a file or a folder of files, written by this project or by anyone, of any compression. Files with a manifest
-    are also held against it: size, count, content, and that every record parses.
+    NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
+    with a manifest are also held against it: size, count, content, and that every record parses.
     """
     from tfr_assets.cli.verify import find_files, verify_files
 
@@ -224,13 +234,13 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
 
 
 @cli.command()
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("path", metavar="NAME|PATH", type=_Files(exists=True, path_type=Path))
 @click.option(
     "-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show."
 )
 @as_json
 def inspect(path: Path, first: int, as_json: bool) -> None:
-    """Show what is in a TFRecord file or folder: schema, counts, sizes, first records."""
+    """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.look import as_document, show
     from tfr_assets.cli.verify import find_files
     from tfr_assets.records.inspect import inspect_file
