@@ -42,6 +42,22 @@ def test_an_unknown_dataset_is_wrong_usage_and_the_close_name_is_told(tmp_path: 
     assert "there is no dataset 'flihgts'; did you mean 'flights'?" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("home", "says"), [("nowhere", "does not exist"), ("home", "dagster.yaml"), ("broken", "parsing a flow node")]
+)
+def test_a_dagster_home_that_cannot_be_used_is_told_without_a_trace(home: str, says: str, tmp_path: Path) -> None:
+    for name, text in (("home", "telemtry: {}"), ("broken", "telemetry: {")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "dagster.yaml").write_text(text)
+    environment = {**os.environ, "TFR_DATA": str(tmp_path / "data"), "DAGSTER_HOME": str(tmp_path / home)}
+    command = [sys.executable, "-m", "tfr_assets.cli", "plan", "flights"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"tfr: DAGSTER_HOME={tmp_path / home}: ")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_failed_run_says_why_and_exits_with_1(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_text("a file, where a folder is wanted")
@@ -64,6 +80,7 @@ def test_a_mistake_in_a_yaml_is_one_message_with_file_line_and_remedy(tmp_path: 
     for text, told in (
         ("  shard: 4", "line 4: shard: not a setting (did you mean 'shards'?)"),
         ("  shards: 0", "line 4: shards: expected a whole number from 1 to 99999"),
+        ("  shards: {tain: 4}", "numbers are given for tain, but the splits are train"),
         ('  owners: "[bob', "found unexpected end of stream"),
         ("", "is empty; it starts with `type: tfr_assets.TFRecordDataset`"),
     ):

@@ -22,7 +22,7 @@ def bench_writers(dataset: "Dataset") -> "Comparison":
     from tfr_assets.writing.writers.comparison import compare
 
     names = dataset.trials.only
-    home = Path(os.environ.get("DAGSTER_HOME", PROJECT))
+    home = Path(os.environ.get("DAGSTER_HOME") or PROJECT)
     with stderr_to(home / ".dagster" / "tfr-bench.log"), steps_bar(dataset.name) as bar:
         for done, name in enumerate(names):
             bar(name, done, len(names))

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from yaml import YAMLError
 
 from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
 from tfr_assets.components.load import PROJECT
+from tfr_assets.errors import ConfigError
 from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import load_planned
@@ -82,13 +84,20 @@ class Outcome:
 
 
 def open_instance() -> dg.DagsterInstance:
-    """Returns the instance of `$DAGSTER_HOME`, by default the project's own; `make ui` shows the same one."""
-    os.environ.setdefault("DAGSTER_HOME", str(PROJECT))
+    """Returns the instance of `$DAGSTER_HOME`, by default the project's own; `make ui` shows the same one.
+
+    Raises:
+        ConfigError: There is no such folder, or its `dagster.yaml` cannot be understood.
+    """
+    home = os.environ["DAGSTER_HOME"] = os.environ.get("DAGSTER_HOME") or str(PROJECT)  # set but empty counts as unset
     if os.environ.get(DATA_VARIABLE):
         os.environ[DATA_VARIABLE] = str(data_root())  # the same folder for the steps, wherever they are started
-    if Path(os.environ["DAGSTER_HOME"]) == PROJECT:
+    if Path(home) == PROJECT:
         os.chdir(PROJECT)  # the paths in the project's dagster.yaml are relative
-    return dg.DagsterInstance.get()
+    try:
+        return dg.DagsterInstance.get()
+    except (dg.DagsterError, YAMLError) as error:
+        raise ConfigError(f"DAGSTER_HOME={home}: {error}") from error
 
 
 def reconstruct_job(job_name: str) -> dg.JobDefinition:

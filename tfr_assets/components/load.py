@@ -40,7 +40,10 @@ def load_components(project: Path = PROJECT) -> dict[str, tuple[TFRecordDataset,
         except (DagsterUnresolvableSymbolError, CheckError) as error:
             raise ConfigError(f"a file in {tree.defs_module_path} cannot be loaded: {error}") from error
         if isinstance(component, TFRecordDataset):
-            dataset = component.dataset(file.parent.name, project)
+            try:
+                dataset = component.dataset(file.parent.name, project)
+            except ConfigError as error:  # of fields that do not go together: no line is to blame
+                raise ConfigError(f"{file}: {error}") from error
             components[dataset.name] = (component, dataset)
     return components
 
