@@ -2,7 +2,9 @@
 
 import os
 import resource
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
 import pytest
@@ -68,6 +70,7 @@ def test_room_is_asked_for_now_and_then_and_not_for_a_small_file(
 ) -> None:
     asked = []
     monkeypatch.setattr(flush, "_FREE", 0)
+    monkeypatch.setattr(flush, "_is_of_a_disk", lambda _: True)
     monkeypatch.setattr(flush, "_reserve", lambda descriptor, mode, start, size: asked.append((start, size)))
     with (tmp_path / "file").open("wb", buffering=0) as file:
         output = FlushedFile(file.fileno())
@@ -85,6 +88,36 @@ def test_nothing_is_reserved_where_others_may_need_it(tmp_path: Path, monkeypatc
         output = FlushedFile(file.fileno())
         output.write(bytes(9_000_000))
         os.fsync(file.fileno())
+        assert allocated(file) < 10_000_000
+
+
+def test_many_open_files_reserve_little_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(flush, "_FREE", 0)
+    monkeypatch.setattr(flush, "_is_of_a_disk", lambda _: True)
+    monkeypatch.setattr(flush, "_reserve", lambda descriptor, *_: asked.append(descriptor))
+    monkeypatch.setattr(flush, "_STEP", 1000)
+    with ExitStack() as files:
+        opened = [files.enter_context((tmp_path / str(i)).open("wb", buffering=0)) for i in range(40)]
+        outputs = [FlushedFile(file.fileno()) for file in opened]
+        for output in outputs:
+            output.write(bytes(1001))
+        first = [file.fileno() for file in opened[:16]]
+        assert asked == first
+        outputs[0].end()
+        outputs[20].write(bytes(17 << 20))
+        assert asked == [*first, opened[20].fileno()]
+        del output, outputs  # as those do that fail
+        FlushedFile(opened[30].fileno()).write(bytes(1001))
+        assert asked == [*first, opened[20].fileno(), opened[30].fileno()]
+
+
+def test_nothing_is_reserved_where_no_disk_lies_below(tmp_path: Path) -> None:
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or os.major(memory.stat().st_dev):
+        pytest.skip("this system has no folder in memory")
+    with TemporaryFile(dir=memory, buffering=0) as file:
+        FlushedFile(file.fileno()).write(bytes(9_000_000))
         assert allocated(file) < 10_000_000
 
 

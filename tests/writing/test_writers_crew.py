@@ -1,5 +1,7 @@
 """Threads that work together: what one hands over another gets, and nobody waits for ever."""
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -129,6 +131,22 @@ def test_the_callers_error_ends_all_threads() -> None:
     with pytest.raises(KeyError), Crew() as crew:
         crew.start(list, Channel(crew, 1))
         raise KeyError("mine")
+
+
+def test_an_interrupt_while_threads_are_waited_for_ends_them_first() -> None:
+    ended = []
+
+    def work() -> None:
+        time.sleep(0.2)  # the caller waits by now
+        os.kill(os.getpid(), signal.SIGINT)
+        while not crew.stopped:
+            time.sleep(0.01)
+        time.sleep(0.2)  # as long as a file needs to be removed
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt), Crew() as crew:
+        crew.start(work)
+    assert ended
 
 
 def test_the_caller_who_is_stopped_gets_the_error_that_stopped_it() -> None:

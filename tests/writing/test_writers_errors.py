@@ -86,6 +86,11 @@ def test_a_value_that_cannot_be_encoded_costs_its_shard_only(writer: str, tmp_pa
         assert manifest_path(tmp_path / "x" / SHARDS[shard]).exists()
 
 
+def test_where_every_shard_fails_no_others_are_told_of(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match=r"2 of 2 shards in .* could not be written\. Nothing was left"):
+        write(pa.table({"n": pa.array([2**63] * 4, pa.uint64())}), tmp_path / "x", shards=2)
+
+
 @pytest.mark.parametrize("writer", WRITERS)
 def test_the_error_of_a_single_file_is_raised_as_it_is(writer: str, tmp_path: Path) -> None:
     def endless() -> Iterator[pa.RecordBatch]:

@@ -47,7 +47,7 @@ def atomic_file(path: Path) -> Iterator[int]:
         sync_folder(path.parent)
     except OSError as error:
         raise WriteError(
-            f"cannot write {path}: {error.strerror or error}; nothing was left under that name. "
+            f"cannot write {path}: {error.strerror or error}; nothing unfinished was left under that name. "
             "Free space or fix the permissions, then run again"
         ) from error
     finally:

@@ -26,12 +26,24 @@ class Crew:
         self._conditions: list[threading.Condition] = []
         self._error: BaseException | None = None
         self._threads: list[threading.Thread] = []
+        self._ended: list[threading.Event] = []  # of each; `join` takes a thread for ended when it is interrupted
 
     def start(self, work: Callable[..., object], *arguments: Any) -> None:
-        """Runs `work` in a thread of its own."""
-        thread = threading.Thread(target=self._run, args=(work, *arguments), name=f"tfr-{work.__name__.strip('_')}")
+        """Runs `work` in a thread of its own.
+
+        Raises:
+            RuntimeError: The system has no other thread.
+        """
+        ended = threading.Event()
+        name = f"tfr-{work.__name__.strip('_')}"
+        thread = threading.Thread(target=self._run, args=(ended, work, *arguments), name=name)
+        self._ended.append(ended)
+        try:
+            thread.start()
+        except RuntimeError:
+            ended.set()
+            raise
         self._threads.append(thread)
-        thread.start()
 
     def stop(self) -> None:
         """Wakes and ends all threads."""
@@ -56,7 +68,7 @@ class Crew:
                 raise StoppedError
             yield item
 
-    def _run(self, work: Callable[..., object], *arguments: Any) -> None:
+    def _run(self, ended: threading.Event, work: Callable[..., object], *arguments: Any) -> None:
         try:
             work(*arguments)
         except StoppedError:
@@ -64,6 +76,8 @@ class Crew:
         except BaseException as error:  # raised again in the caller's thread
             self._error = self._error or error
             self.stop()
+        finally:
+            ended.set()
 
     def __enter__(self) -> "Crew":
         return self
@@ -76,13 +90,18 @@ class Crew:
                 self._join()
         finally:
             self.stop()
-            while any(thread.is_alive() for thread in self._threads):
+            while self._is_at_work():
                 with suppress(KeyboardInterrupt):  # they are ending already, and remove what is unfinished
                     self._join()
         if self._error is not None and (error is None or kind is StoppedError):
             raise self._error
 
+    def _is_at_work(self) -> bool:
+        return not all(ended.is_set() for ended in self._ended) or any(thread.is_alive() for thread in self._threads)
+
     def _join(self) -> None:
+        for ended in self._ended:
+            ended.wait()
         for thread in self._threads:
             thread.join()
 

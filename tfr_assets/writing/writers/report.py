@@ -79,8 +79,8 @@ class Outcome:
             raise first
         lines = [f"  {self._paths[shard].name}: {self.errors[shard]}" for shard in sorted(self.errors)]
         more = [f"  … and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+        others = "; the others are whole" if len(lines) < len(self._paths) else ""
         raise WriteError(
-            f"{len(lines)} of {len(self._paths)} shards in {self._paths[0].parent} could not be written; the others "
-            "are whole. Nothing was left under these names, or what lay there before:\n"
-            + "\n".join(lines[:_MOST_LINES] + more)
+            f"{len(lines)} of {len(self._paths)} shards in {self._paths[0].parent} could not be written{others}. "
+            "Nothing was left under these names, or what lay there before:\n" + "\n".join(lines[:_MOST_LINES] + more)
         ) from first
