@@ -38,7 +38,18 @@ class _Files(click.Path):
         return super().convert(folder if folder.is_dir() and not Path(value).exists() else value, param, ctx)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Interruptible(click.Group):
+    """Ctrl-C is neither bad data nor a failed run, whatever it stops."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("tfr: interrupted", err=True)
+            ctx.exit(130)
+
+
+@click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tfr-assets")
 def cli() -> None:
     """Turn raw data into verified TFRecord shards, and look after them.
