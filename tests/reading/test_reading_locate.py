@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import tfr_assets
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import Layout, index_path, manifest_path
 from tfr_assets.reading.locate import locate
@@ -116,7 +117,7 @@ def test_missing_shards_are_named(numbers: Layout) -> None:
     remove(numbers.shard_path("train-00000-of-00003"))
     numbers.shard_path("train-00001-of-00003").unlink()
     manifest_path(numbers.shard_path("train-00002-of-00003")).unlink()
-    with pytest.raises(StaleError, match="run `tfr run sample` to write what is missing") as caught:
+    with pytest.raises(StaleError, match="is not complete; `tfr run sample` writes what is missing") as caught:
         locate(numbers.folder)
     assert str(caught.value).splitlines()[1:] == [
         "  sample-train.tfrecord-00000-of-00003: missing",
@@ -188,11 +189,21 @@ def test_files_of_several_specs_are_refused(numbers: Layout) -> None:
         locate(numbers.folder)
 
 
-def test_other_records_than_examples_are_refused(tmp_path: Path) -> None:
+def test_records_of_whose_features_nothing_is_known_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.tfrecord"
     write_file(path, [])
-    with pytest.raises(DamagedFile, match=r"other records than tf.Examples; read them with tf.data.TFRecordDataset"):
+    with pytest.raises(ConfigError, match=r"serialized already, .*; read them with tf.data.TFRecordDataset"):
         locate(path)
+
+
+def test_what_no_command_wrote_is_not_written_again_by_one(tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    tfr_assets.write(TABLE, folder, shards=2)
+    with pytest.raises(ConfigError, match="'merged' reads a dataset by its name or folder"):
+        tfr_assets.read(folder, reader="merged")
+    (folder / "some-train.tfrecord-00001-of-00002").unlink()
+    with pytest.raises(StaleError, match=r"is not complete; `tfr_assets\.write` writes what is missing, or"):
+        locate(folder)
 
 
 def test_files_is_checked(numbers: Layout) -> None:

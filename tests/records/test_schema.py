@@ -312,7 +312,9 @@ def test_a_feature_without_a_name_is_refused() -> None:
 
 
 def test_a_cast_to_no_type_is_refused() -> None:
-    assert "'flaot32' is no Arrow type" in refusal(ConfigError, {"a": pa.int8()}, cast={"a": "flaot32"})
+    assert "features.cast: 'flaot32' of column 'a' is no Arrow type" in refusal(
+        ConfigError, {"a": pa.int8()}, cast={"a": "flaot32"}
+    )
 
 
 def test_a_cast_decides_over_the_kind() -> None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfr_assets.errors import DamagedFile, StaleError
+from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import manifest_path
+from tfr_assets.reading.sets import command_for
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.manifest import Manifest
 
@@ -50,7 +51,8 @@ def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
 
     Raises:
         StaleError: A file has no manifest, or was made from other data or settings than the first.
-        DamagedFile: A file is missing, differs from its manifest in size, or holds no tf.Examples.
+        DamagedFile: A file is missing, or differs from its manifest in size.
+        ConfigError: Its records were written serialized, so that nothing is known of their features.
     """
     sizes = [path.stat().st_size if path.is_file() else None for path in paths]
     found = [Found(str(path), _manifest(path), size) for path, size in zip(paths, sizes, strict=True)]
@@ -85,14 +87,14 @@ def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
     if sizes_must_fit and (wrong := [line for each in found if (line := _wrong_size(each))]):
         raise DamagedFile(_not_as_written(found, wrong))
     if odd := [line for each in found if (line := _other_make(each, first))]:
-        dataset = dataset_of(found[0].name)
         raise StaleError(
-            f"files are of several versions; run `tfr run {dataset}` to write the outdated ones anew. "
+            f"files are of several versions; {command_for(found[0].path)} writes the outdated ones anew. "
             f"Compared with {found[0].path}:\n{lines(odd)}"
         )
     if first.features is None:
-        raise DamagedFile(
-            f"{found[0].path} holds other records than tf.Examples; read them with tf.data.TFRecordDataset"
+        raise ConfigError(
+            f"{found[0].path} was written from records that were serialized already, and of whose features nothing is "
+            "known; read them with tf.data.TFRecordDataset and tf.io.parse_example, or write rows in their place"
         )
     return RecordFiles(
         paths=tuple(each.path for each in found),
@@ -109,11 +111,6 @@ def _not_as_written(found: Sequence[Found], wrong: Sequence[str]) -> str:
     folders = " ".join(sorted({each.path.rpartition("/")[0] for each in found}))
     remedy = "get them again" if is_remote(folders) else f"`tfr verify {folders}` tells more"
     return f"files are not what was written; {remedy}:\n{lines(wrong)}"
-
-
-def dataset_of(name: str) -> str:
-    """Returns the dataset that a file is named after."""
-    return name.partition("-")[0]
 
 
 def lines(texts: Iterable[str]) -> str:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import Layout, manifest_path
-from tfr_assets.reading.files import RecordFiles, dataset_of, gather, lines
+from tfr_assets.reading.files import RecordFiles, gather, lines
 from tfr_assets.reading.remote import locate_url
-from tfr_assets.reading.sets import CHOICES, FileChoice, sets_of
+from tfr_assets.reading.sets import CHOICES, FileChoice, command_for, sets_of
 
 _DEFINED = Path(__file__).parent.parent / "defs"  # a folder for each dataset that the project defines
 
@@ -41,9 +41,9 @@ def locate(
         sizes_must_fit: Whether to refuse files of another size than written.
 
     Raises:
-        ConfigError: There is no such dataset, path, choice or split.
+        ConfigError: There is no such dataset, path, choice or split, or records were written serialized.
         StaleError: Something must be written (again) first: files are missing, or of several versions.
-        DamagedFile: A file differs from its manifest in size, or holds no tf.Examples.
+        DamagedFile: A file differs from its manifest in size.
     """
     if files not in (None, *CHOICES):
         raise ConfigError(f"files={files!r}: use 'shards', 'merged' or None: the shards if all are there, else merged")
@@ -112,16 +112,16 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
     whole = [paths for paths in sets if not any(map(_lacks, paths))]
     if len(whole) == 1:
         return whole[0]
-    dataset = dataset_of(sets[0][0].name)
+    command = command_for(str(sets[0][0]))
     if whole:
         raise StaleError(
-            f"{folder} holds several sets; `tfr run {dataset}` removes outdated shards, or give the path of one file:\n"
+            f"{folder} holds several sets; {command} removes outdated ones, or give the path of one file:\n"
             + lines(f"{paths[0].name}: {len(paths)} files" for paths in whole)
         )
     lacking = [line for paths in sets for path in paths if (line := _lacks(path))]
     raise StaleError(
-        f"{folder} is not complete; run `tfr run {dataset}` to write what is missing, or, if it is a copy, copy it "
-        f"again:\n{lines(lacking)}"
+        f"{folder} is not complete; {command} writes what is missing, or, if it is a copy, copy it again:\n"
+        + lines(lacking)
     )
 
 

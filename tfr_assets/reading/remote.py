@@ -23,7 +23,7 @@ def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must
     Raises:
         ConfigError: There is nothing at this URL, or no such split, or nothing reads such URLs.
         StaleError: Files are missing there, or of several versions.
-        DamagedFile: A file differs from its manifest in size, or holds no tf.Examples.
+        DamagedFile: A file differs from its manifest in size.
         SourceError: The storage refuses.
     """
     import fsspec  # not above: reading local files needs none

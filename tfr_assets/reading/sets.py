@@ -11,6 +11,12 @@ CHOICES: tuple[FileChoice, ...] = ("shards", "merged")
 _FILE = re.compile(r"(?P<stem>.+\.tfrecord)(?:-\d{5}-of-(?P<count>(?!00000)\d{5}))?")
 
 
+def command_for(path: str) -> str:
+    """Returns what to run, or to call, so that a file, or its whole folder, is written again."""
+    folder, _, name = path.rpartition("/")
+    return f"`tfr run {name.partition('-')[0]}`" if folder.rpartition("/")[2] in CHOICES else "`tfr_assets.write`"
+
+
 def is_record_file(name: str) -> bool:
     """Whether a file is named as TFRecord files are."""
     return _FILE.fullmatch(name) is not None

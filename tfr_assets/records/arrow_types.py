@@ -96,8 +96,8 @@ def physical_type(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
-def parse_type(name: str) -> pa.DataType:
-    """Returns the Arrow type of a name such as `float32` or `timestamp[us]`.
+def cast_type(name: str, column: str) -> pa.DataType:
+    """Returns the Arrow type that a column is cast to, from its name, such as `float32` or `timestamp[us]`.
 
     Raises:
         ConfigError: Arrow knows no such name.
@@ -106,8 +106,8 @@ def parse_type(name: str) -> pa.DataType:
         return pa.type_for_alias(name)
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            f"{name!r} is no Arrow type; use one of int8 … int64, uint8 … uint64, float16, float32, float64, bool, "
-            "string, binary, date32, timestamp[us]"
+            f"features.cast: {name!r} of column {column!r} is no Arrow type; use one of int8 … int64, uint8 … uint64, "
+            "float16, float32, float64, bool, string, binary, date32, timestamp[us]"
         ) from error
 
 

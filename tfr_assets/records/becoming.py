@@ -9,9 +9,9 @@ from tfr_assets.errors import ConfigError, SchemaError
 from tfr_assets.records.arrow_types import (
     TENSOR_DATA,
     TENSOR_SHAPE,
+    cast_type,
     is_list,
     is_tensor,
-    parse_type,
     sizes_of,
     storage_type,
     value_type,
@@ -51,7 +51,7 @@ def features_of(
     tensor = is_tensor(data_type)
     held = storage_type(data_type).field(TENSOR_DATA).type if tensor else data_type
     cast = options.cast.get(path)
-    arrow_type = with_value_type(storage_type(held), parse_type(cast)) if cast else held
+    arrow_type = with_value_type(storage_type(held), cast_type(cast, path)) if cast else held
     if options.tensor.get(path) == SERIALIZED:
         arrow_type = pa.list_(value_type(arrow_type))  # without extensions, whose values' type has no word
     feature = Feature(

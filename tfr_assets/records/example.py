@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.arrow_types import parse_type
+from tfr_assets.records.arrow_types import cast_type
 from tfr_assets.records.binding import Column
 from tfr_assets.records.encode import bound, emit
 from tfr_assets.records.features import FeatureSpec
@@ -47,7 +47,7 @@ class ExampleEncoder:
             cast: Arrow type names by column, as in `FeatureOptions`.
             memory: For the output; None: one buffer, so that frames are valid until the next step.
         """
-        casts = {path: parse_type(name) for path, name in (cast or {}).items()}
+        casts = {path: cast_type(name, path) for path, name in (cast or {}).items()}
         columns = [Column(feature, casts.get(feature.column)) for feature in spec.features]
         self._columns = [column for column in columns if not column.feature.sequence]
         self._lists = [column for column in columns if column.feature.sequence]

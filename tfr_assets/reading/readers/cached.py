@@ -35,6 +35,8 @@ def cache_file(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     The file is no other dataset's, so that what an interrupted run left half-written is never read; and it is removed
     by the next one who makes such a file.
 
+    TensorFlow says of every first epoch, also of one that was whole, that it did not read the dataset fully.
+
     Raises:
         WriteError: There is no place for it.
     """

@@ -6,9 +6,10 @@ from pathlib import Path
 import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, StaleError
-from tfr_assets.reading.files import RecordFiles, dataset_of, gather, is_remote
+from tfr_assets.reading.files import RecordFiles, gather, is_remote
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.stepwise import vectorized
+from tfr_assets.reading.sets import command_for
 
 
 def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -29,9 +30,9 @@ def merged_of(files: RecordFiles, sizes_must_fit: bool = True) -> RecordFiles:
     """Returns the merged file of a dataset's shards. Raises as `merged`; DamagedFile as `gather`."""
     shard = Path(files.paths[0])
     stem, place, _ = shard.name.rpartition(".tfrecord-")
-    if not place or is_remote(files.paths[0]):
+    if not place or is_remote(files.paths[0]) or shard.parent.name != "shards":
         raise ConfigError(f"reader 'merged' reads a dataset by its name or folder, not {shard.parent}; leave it out")
-    path, command = shard.parent.parent / "merged" / f"{stem}.tfrecord", f"`tfr run {dataset_of(shard.name)}`"
+    path, command = shard.parent.parent / "merged" / f"{stem}.tfrecord", command_for(files.paths[0])
     if not path.is_file():
         raise StaleError(f"there is no merged file {path}; {command} writes it")
     found = gather([path], sizes_must_fit)

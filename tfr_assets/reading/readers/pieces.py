@@ -12,8 +12,9 @@ from pathlib import Path
 
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import index_path
-from tfr_assets.reading.files import RecordFiles, dataset_of, is_remote
+from tfr_assets.reading.files import RecordFiles, is_remote
 from tfr_assets.reading.plan import share_of
+from tfr_assets.reading.sets import command_for
 from tfr_assets.records.index import read_index
 
 
@@ -79,6 +80,5 @@ def _cut(files: RecordFiles, path: str, records: int, size: int, begin: int, end
 
 def _no_index(path: str, why: str) -> str:
     return (
-        f"{path} must be read from its middle, but its index cannot be used: {why}. "
-        f"`tfr run {dataset_of(Path(path).name)}` writes it again"
+        f"{path} must be read from its middle, but its index cannot be used: {why}. {command_for(path)} writes it again"
     )
