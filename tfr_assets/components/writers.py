@@ -87,6 +87,7 @@ def _trial_metadata(trial: "Trial", layout: "Layout") -> dict[str, Any]:
     from tfr_assets.writing.writers.comparison import COLUMNS, as_row
 
     best = trial.best
+    _, workers, *cells = zip(COLUMNS, *map(as_row, trial.measured), strict=True)  # a column each: rows are too wide
     return {
         "dagster/row_count": best.records,
         "dagster/size_bytes": best.bytes,
@@ -98,7 +99,7 @@ def _trial_metadata(trial: "Trial", layout: "Layout") -> dict[str, Any]:
         "share_of_plain_write": best.share_of_plain,
         "cpu_seconds": best.cpu_seconds,
         "peak_memory_bytes": best.peak_memory_bytes,
-        "measured": dg.MetadataValue.md(markdown(COLUMNS, map(as_row, trial.measured))),
+        "measured": dg.MetadataValue.md(markdown(workers, cells)),
     }
 
 
@@ -106,7 +107,7 @@ def _report_metadata(comparison: "Comparison", layout: "Layout") -> dict[str, An
     """Saves the report beside what was measured, as JSON and as pictures, and returns what is shown of it."""
     from tfr_assets.pictures import as_markdown
     from tfr_assets.records.files import write_atomically
-    from tfr_assets.writing.writers.comparison import COLUMNS, as_document, as_row
+    from tfr_assets.writing.writers.comparison import COLUMNS, NOTE, as_document, as_row
 
     document = json.dumps(as_document(comparison), indent=1, ensure_ascii=False) + "\n"
     write_atomically(layout.writers / "report.json", document.encode())
@@ -116,7 +117,8 @@ def _report_metadata(comparison: "Comparison", layout: "Layout") -> dict[str, An
         "missing": ", ".join(comparison.missing) or "none",
     }
     if comparison.trials:
-        shown["table"] = dg.MetadataValue.md(markdown(COLUMNS, map(as_row, comparison.measured)))
+        table = markdown(COLUMNS, map(as_row, comparison.measured))
+        shown["table"] = dg.MetadataValue.md(f"{table}\n\n{NOTE}")
         for name, png in _pictures(comparison).items():
             write_atomically(layout.writers / f"{name}.png", png)
             shown[name] = dg.MetadataValue.md(as_markdown(png, name))

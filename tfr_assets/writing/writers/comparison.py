@@ -150,6 +150,12 @@ def compare(dataset: Dataset) -> Comparison:
 COLUMNS = (
     "writer", "workers", "files", "records/s", "MB/s", "ms", "of a plain write", "CPU s", "peak memory",
 )  # fmt: skip
+NOTE = (
+    "records/s, MB/s: of the bytes that TFRecord files have, until they are on the disk and have their names. "
+    "ms: median (fastest – slowest). of a plain write: its speed, against one thread that writes the same bytes from "
+    "memory into as many files, in the same turn. CPU s: of all threads and processes. peak memory: of the first write, "
+    "whose rows came as a stream, what is imported included."
+)
 
 
 def as_row(found: WriterMeasurement) -> tuple[str, ...]:
