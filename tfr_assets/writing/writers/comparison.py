@@ -153,8 +153,8 @@ COLUMNS = (
 NOTE = (
     "records/s, MB/s: of the bytes that TFRecord files have, until they are on the disk and have their names. "
     "ms: median (fastest – slowest). of a plain write: its speed, against one thread that writes the same bytes from "
-    "memory into as many files, in the same turn. CPU s: of all threads and processes. peak memory: of the first write, "
-    "whose rows came as a stream, what is imported included."
+    "memory into as many files, in the same turn. CPU s: of all threads and processes. peak memory: of the first "
+    "write, whose rows came as a stream, what is imported included."
 )
 
 
