@@ -4,7 +4,6 @@ Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. 130: interru
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -158,14 +157,14 @@ def plan(names: Sequence[str], as_json: bool) -> None:
 
 def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
     """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
-    from tfr_assets.cli.execute import open_instance
+    from tfr_assets.cli.execute import dagster_home, open_instance
     from tfr_assets.cli.terminal import stderr_to, steps_bar
     from tfr_assets.components.load import load_datasets
 
     datasets = load_datasets()
     chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
     outcomes: list[Outcome] = []
-    with open_instance() as instance, stderr_to(Path(os.environ["DAGSTER_HOME"]) / ".dagster" / "tfr-run.log"):
+    with open_instance() as instance, stderr_to(dagster_home() / ".dagster" / "tfr-run.log"):
         for dataset in chosen:
             with steps_bar(dataset.name) as bar:
                 outcomes.append(do(dataset, instance, bar))

@@ -1,7 +1,5 @@
 """`tfr bench`: measures, and shows what was measured."""
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfr_assets.cli.terminal import out, stderr_to, steps_bar, table
@@ -17,13 +15,12 @@ def bench_writers(dataset: "Dataset") -> "Comparison":
     Raises:
         TfrError: As `tfr_assets.writing.writers.comparison.try_writer`.
     """
-    from tfr_assets.components.load import PROJECT
+    from tfr_assets.cli.execute import dagster_home
     from tfr_assets.components.writers import measure
     from tfr_assets.writing.writers.comparison import compare
 
     names = dataset.trials.only
-    home = Path(os.environ.get("DAGSTER_HOME") or PROJECT)
-    with stderr_to(home / ".dagster" / "tfr-bench.log"), steps_bar(dataset.name) as bar:
+    with stderr_to(dagster_home() / ".dagster" / "tfr-bench.log"), steps_bar(dataset.name) as bar:
         for done, name in enumerate(names):
             bar(name, done, len(names))
             measure(dataset, name)

@@ -83,16 +83,22 @@ class Outcome:
     run_ids: list[str] = field(default_factory=list)
 
 
+def dagster_home() -> Path:
+    """Returns `$DAGSTER_HOME`, by default the project; set but empty counts as unset."""
+    return Path(os.environ.get("DAGSTER_HOME") or PROJECT)
+
+
 def open_instance() -> dg.DagsterInstance:
     """Returns the instance of `$DAGSTER_HOME`, by default the project's own; `make ui` shows the same one.
 
     Raises:
         ConfigError: There is no such folder, or its `dagster.yaml` cannot be understood.
     """
-    home = os.environ["DAGSTER_HOME"] = os.environ.get("DAGSTER_HOME") or str(PROJECT)  # set but empty counts as unset
+    home = dagster_home()
+    os.environ["DAGSTER_HOME"] = str(home)
     if os.environ.get(DATA_VARIABLE):
         os.environ[DATA_VARIABLE] = str(data_root())  # the same folder for the steps, wherever they are started
-    if Path(home) == PROJECT:
+    if home == PROJECT:
         os.chdir(PROJECT)  # the paths in the project's dagster.yaml are relative
     try:
         return dg.DagsterInstance.get()
