@@ -1,18 +1,20 @@
 """How steps are executed; `steps` has the machinery."""
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from dagster._core.execution.retries import get_retries_config
 from dagster._core.execution.step_dependency_config import get_step_dependency_config_field
 from dagster._core.execution.tags import get_tag_concurrency_limits_config
 
+from tfr_assets.components.steps.crew import PRELOAD
+
 if TYPE_CHECKING:
     from dagster._core.executor.base import Executor
 
 WORKERS_VARIABLE = "TFR_WORKERS"
-PRELOAD = "tfr_assets.components.preload"
 _CONFIG = {
     "max_concurrent": dg.Field(
         dg.Noneable(int), default_value=None, description="How many steps run at once; by default $TFR_WORKERS."
@@ -36,11 +38,11 @@ def warm_workers(context: dg.InitExecutorContext) -> "Executor":
 
     from tfr_assets.components.steps.executor import WarmExecutor
 
-    config = context.executor_config
+    config: Mapping[str, Any] = context.executor_config
     return WarmExecutor(
         preload=PRELOAD,
         max_concurrent=config["max_concurrent"] or int(os.environ.get(WORKERS_VARIABLE) or os.cpu_count() or 1),
-        retry_mode=RetryMode.from_config(config["retries"]),
+        retry_mode=RetryMode.from_config(config["retries"]) or RetryMode.ENABLED,
         tag_limits=config.get("tag_concurrency_limits") or [],
         dependencies=StepDependencyConfig.from_config(config.get("step_dependency_config")),
     )

@@ -23,14 +23,13 @@ import sqlalchemy
 from dagster._core.events.log import EventLogEntry
 from dagster._core.execution.compute_logs import redirect_to_file
 from dagster._core.storage.compute_log_manager import CapturedLogContext, ComputeIOType
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.local_compute_log_manager import IO_TYPE_EXTENSION, LocalComputeLogManager
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_conn_string
 from dagster._core.storage.sqlite_storage import (
     DagsterSqliteStorage,
-    SqliteStorageConfig,
     _event_logs_directory,
     _runs_directory,
     _schedule_directory,
@@ -195,9 +194,7 @@ class KeptSqliteStorage(DagsterSqliteStorage):
         super(DagsterSqliteStorage, self).__init__()
 
     @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: SqliteStorageConfig
-    ) -> "KeptSqliteStorage":
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> "KeptSqliteStorage":
         """See `ConfigurableClass`."""
         return cls.from_local(inst_data=inst_data, **config_value)
 

@@ -13,9 +13,11 @@ from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.reduction import send_handle
 from typing import Any, Self
 
-from tfr_assets.components.steps.template import Job
+from tfr_assets.components.steps.template import Definitions
 
+PRELOAD = "tfr_assets.components.preload"
 STEPS_PER_WORKER = 200  # then a fresh one takes its place: what user code leaves behind does not add up for ever
+_STREAMS = (1, 2)  # standard output and standard error
 _PATIENCE = 10.0  # seconds that steps have to end when the run breaks off for a reason of its own
 _START = """
 import sys
@@ -76,7 +78,7 @@ class Template:
 
         Args:
             preload: The module that names what it imports.
-            job: What it loads: a reconstructable job, or a `Job`.
+            job: What it loads: a reconstructable job, or `Definitions`.
         """
         self._requests, theirs = Pipe()
         self._first, worker = Pipe()
@@ -163,18 +165,18 @@ class Template:
         return TemplateDied(ending(code))
 
 
-_started_early: list[Template] = []
+_prepared: list[Template] = []
 
 
-def start_early(preload: str, job: Job) -> None:
-    """Starts the template of the next run of this process, before that run is there."""
-    _started_early.append(Template(preload, job))
+def prepare(dataset: str) -> None:
+    """Starts the template of this process's next run, which is one of a dataset, before that run is there."""
+    _prepared.append(Template(PRELOAD, Definitions("tfr_assets.components.load", "load_definitions", dataset)))
 
 
-def stop_early() -> None:
-    """Ends a template that no run has used."""
-    while _started_early:
-        _started_early.pop().close()
+def stop_prepared() -> None:
+    """Ends templates that no run has used."""
+    while _prepared:
+        _prepared.pop().close()
 
 
 class Crew:
@@ -194,7 +196,7 @@ class Crew:
         self._busy: dict[str, Worker] = {}
 
     def __enter__(self) -> Self:
-        self._template = _started_early.pop() if _started_early else Template(self._preload, self._job)
+        self._template = _prepared.pop(0) if _prepared else Template(self._preload, self._job)
         return self
 
     @property
@@ -279,6 +281,8 @@ class Crew:
             worker.close()  # by now there are some that need not import anything
         worker = self._hire()
         worker.channel.send(self._assignment)
+        for stream in _STREAMS:  # where the run's process writes by now, which the template may not know
+            send_handle(worker.channel, stream, worker.pid)
         return worker
 
     def _hire(self) -> Worker:

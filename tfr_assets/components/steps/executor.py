@@ -54,9 +54,9 @@ class WarmExecutor(Executor):
 
     def execute(self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan) -> Iterator[DagsterEvent]:
         """See `Executor`."""
-        instance, run, job = plan_context.instance, plan_context.dagster_run, plan_context.reconstructable_job
-        loaded = execution_plan.repository_load_data
-        began_with = fingerprint(job.with_repository_load_data(loaded).get_definition())
+        instance, run, loaded = plan_context.instance, plan_context.dagster_run, execution_plan.repository_load_data
+        job = plan_context.reconstructable_job.with_repository_load_data(loaded)
+        began_with = fingerprint(job.get_definition())
         assignment = Assignment(
             instance.get_ref(), job, began_with, run, plan_context.run_config, self.retries, self.dependencies, loaded
         )
@@ -167,8 +167,8 @@ def _died(key: str, died: Died) -> SerializableErrorInfo:
 
 def _template_died(how: str) -> SerializableErrorInfo:
     return _error(
-        f"the process that the workers are forked from {how}, and all steps in work ended with it. If nobody killed it, "
-        "the system did, because memory ran out. Launch the run again; what is complete is not written a second time",
+        f"the process that the workers are forked from {how}, and all steps in work ended with it. If nobody killed "
+        "it, the system did: memory ran out. Launch the run again; what is complete is not written a second time",
         "TemplateDied",
     )
 

@@ -17,6 +17,7 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
@@ -25,8 +26,20 @@ from typing import Any, NoReturn
 _PR_SET_PDEATHSIG = 1
 _SIGNALS_TO_IGNORE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the run's process decides, and tells by closing
 
-Job = tuple[str, str, tuple[str, ...]]
-"""A job as a function of a module and its arguments: what a command knows before it has imported Dagster."""
+
+@dataclass(frozen=True)
+class Definitions:
+    """Definitions as a command knows them before it has imported Dagster.
+
+    Attributes:
+        module: The module of a function that loads them, and keeps what it loaded.
+        function: Its name.
+        dataset: What it is called with.
+    """
+
+    module: str
+    function: str
+    dataset: str
 
 
 def main(descriptor: int) -> NoReturn:
@@ -62,19 +75,18 @@ def _serve(requests: Connection) -> None:
         if kind == "fork":
             requests.send(("forked", _fork(requests, recv_handle(requests))))
         else:
-            _, status = os.waitpid(*arguments, 0)
+            _, status = os.waitpid(arguments[0], 0)
             requests.send(("ended", os.waitstatus_to_exitcode(status)))
 
 
 def _load(job: Any) -> None:
     """Loads a job once for all workers. What is wrong with it is reported by the step that needs it."""
-    from dagster import build_reconstructable_job
-
-    with suppress(Exception):
-        if isinstance(job, tuple):
-            module, function, arguments = job
-            job = build_reconstructable_job(module, function, arguments, {})
-        job.get_definition()
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the run's process loads them, too, and says the same
+        if isinstance(job, Definitions):
+            getattr(import_module(job.module), job.function)(job.dataset)
+        else:
+            job.get_definition()
 
 
 def _fork(requests: Connection, socket: int) -> int:

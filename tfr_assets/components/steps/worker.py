@@ -3,6 +3,7 @@
 import os
 import sys
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
 
 import dagster as dg
 from dagster._core.events import DagsterEvent
@@ -19,13 +20,17 @@ _INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
 
 
 def work(channel: Connection) -> None:
-    """Receives an `Assignment`, then (key of a step, known state) again and again, until the channel is closed.
+    """Receives an `Assignment` and its standard output and error, then (key of a step, known state) again and again.
 
-    Of each step its events are sent, then `Over`. An interrupt (SIGINT, SIGTERM) ends the step, not the worker.
+    Of each step its events are sent, then `Over`. An interrupt (SIGINT, SIGTERM) ends the step, not the worker, which
+    ends when the channel is closed.
     """
     with capture_interrupts():
         try:
             assignment = channel.recv()
+            for stream in (1, 2):
+                os.dup2(handle := recv_handle(channel), stream)
+                os.close(handle)
             with dg.DagsterInstance.from_ref(assignment.instance) as instance:
                 while True:
                     channel.send(_execute(assignment, instance, channel, *channel.recv()))
@@ -48,7 +53,7 @@ def _execute(
                 step_key=key,
             )
         )
-        job = assignment.job.with_repository_load_data(assignment.loaded)
+        job = assignment.job
         if fingerprint(job.get_definition()) != assignment.fingerprint:
             raise StaleError(  # noqa: TRY301 - it is reported as everything else that keeps a step from running
                 "the definitions changed while the run was starting: a YAML file was edited, for one. Launch it again"
