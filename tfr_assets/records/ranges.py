@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfr_assets.errors import DamagedFile
-from tfr_assets.records.arrays import Column, joined
+from tfr_assets.records.arrays import Column
 from tfr_assets.records.compression import InputStream
 from tfr_assets.records.decoder import Decoder, Problem
 from tfr_assets.records.features import FeatureSpec
@@ -105,8 +105,6 @@ class _Pass:
         self._limit = min(rows, wanted.records)
         self._next = wanted.first
         self._broken = False
-        self._nested = any(feature.is_row_lengths for feature in spec.features)
-        self._places: list[np.ndarray] = []  # of the rows in the decoder, where it may yet turn out that one is bad
         self._given = 0
         self._misfits: list[Fault] = []
         decoder.clear()
@@ -126,8 +124,6 @@ class _Pass:
                 taken = np.delete(taken, [problem.index for problem in problems], 0)
                 problems = self._decoder.add(buffer, taken)
                 assert not problems
-            if self._nested:
-                self._places.append(_places(taken, offset))
             if self._decoder.rows == self._limit:
                 self._flush()
 
@@ -153,23 +149,9 @@ class _Pass:
         return frames
 
     def _flush(self) -> None:
-        if not (rows := self._decoder.rows):
-            return
-        decoded = self._decoder.finish()
-        columns, problems = put_together(self._spec, decoded)
-        if problems:
-            self._refuse(problems, np.concatenate(self._places))
-            kept = np.delete(np.arange(rows), [problem.index for problem in problems])
-            bounds = np.flatnonzero(np.diff(kept) != 1) + 1
-            runs = [run for run in np.split(kept, bounds) if run.size]
-            cut = {
-                name: joined([column[run[0] : run[-1] + 1] for run in runs] or [column[:0]])
-                for name, column in decoded.items()
-            }
-            columns, _ = put_together(self._spec, cut)
-        self._given += rows - len(problems)
-        self._emit(columns)
-        self._places = []
+        if rows := self._decoder.rows:
+            self._given += rows
+            self._emit(put_together(self._spec, self._decoder.finish()))
 
     def _refuse(self, problems: list[Problem], places: np.ndarray) -> None:
         """Notes records that do not fit the spec, or raises the first."""
