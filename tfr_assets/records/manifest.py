@@ -12,6 +12,7 @@ from typing import Any
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import write_atomically
+from tfr_assets.records.units import MAX_RECORD_BYTES
 
 FORMAT = 1
 
@@ -39,6 +40,11 @@ class Manifest:
     digest: str
     features: FeatureSpec | None
     made_from: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def max_record_bytes(self) -> int:
+        """Limit of a record's length when the file is read: beyond the usual one, if so many bytes were written."""
+        return max(MAX_RECORD_BYTES, self.payload_bytes)
 
     def save(self, path: Path) -> None:
         """Writes the manifest of the file at `path`, atomically."""
