@@ -7,7 +7,7 @@ export DAGSTER_HOME := $(CURDIR)
 export DAGSTER_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test bench lint types check clean
+.PHONY: help run ui test torture bench lint types check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,10 @@ ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
 
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest -n auto
+
+torture: $(VENV)/.dev ## crashes, kills, full disks, flipped bits at random, for minutes; prints its seed
+	@TFR_TORTURE_SEED=$${TFR_TORTURE_SEED:-$$(date +%s)} TFR_TORTURE_SECONDS=$${TFR_TORTURE_SECONDS:-10} \
+	  $(BIN)/python -m pytest -n auto -v tests/torture tests/records/test_fuzz_decode.py
 
 bench: $(VENV)/.dev ## measure speed and memory, as ratios within one run
 	@$(BIN)/python -m tests.bench

@@ -29,7 +29,7 @@ def fast_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def later(items: list[pytest.Item]) -> None:
     if not SECONDS:
         for item in items:
             if "torture" in str(item.path):
