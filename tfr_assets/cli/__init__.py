@@ -1,6 +1,7 @@
 """The command line, `tfr`: what the UI does, without a browser.
 
-Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. 130: interrupted.
+Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. Stopped: 130 by Ctrl-C, 143 by SIGTERM, 129 by
+SIGHUP, which a terminal sends when it is closed.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.reading.names import READER_NAMES
 
@@ -37,18 +39,18 @@ class _Files(click.Path):
         return super().convert(folder if folder.is_dir() and not Path(value).exists() else value, param, ctx)
 
 
-class _Interruptible(click.Group):
-    """Ctrl-C is neither bad data nor a failed run, whatever it stops."""
+class _Stoppable(click.Group):
+    """Being stopped is neither bad data nor a failed run, whatever it stops."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (KeyboardInterrupt, click.Abort):
             click.echo("tfr: interrupted", err=True)
-            ctx.exit(130)
+            ctx.exit(stop_code())
 
 
-@click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Stoppable, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tfr-assets")
 def cli() -> None:
     """Turn raw data into verified TFRecord shards, and look after them.
@@ -62,7 +64,8 @@ def cli() -> None:
     tfr bench readers flights             which reader is fastest here?
     tfr bench writers flights             which way of writing is the fastest?
 
-    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
+    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 stopped by Ctrl-C, 143 by
+    SIGTERM, 129 by SIGHUP (the terminal was closed).
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
 
 
@@ -157,7 +160,7 @@ def plan(names: Sequence[str], as_json: bool) -> None:
 
 def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
     """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
-    from tfr_assets.cli.execute import dagster_home, open_instance
+    from tfr_assets.cli.instance import dagster_home, open_instance
     from tfr_assets.cli.terminal import stderr_to, steps_bar
     from tfr_assets.components.load import load_datasets
 
@@ -184,7 +187,7 @@ def _print_failures(outcome: "Outcome") -> None:
 
 def _exit(outcomes: "Sequence[Outcome]") -> None:
     if any(outcome.interrupted for outcome in outcomes):
-        sys.exit(130)
+        sys.exit(stop_code())
     sys.exit(0 if all(outcome.ok for outcome in outcomes) else 1)
 
 
@@ -366,6 +369,7 @@ def _print_json(document: Any) -> None:
 
 def main() -> None:
     """Runs the command line; the entry point of `tfr`."""
+    handle_stop_signals()
     try:
         cli(prog_name="tfr")
     except TfrError as error:
