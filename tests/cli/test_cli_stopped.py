@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import dagster as dg
@@ -45,10 +47,8 @@ def test_an_impatient_ctrl_c_changes_nothing(terminal: Terminal) -> None:
     process = terminal.start_held("run", "few")
     while process.poll() is None:
         os.killpg(process.pid, signal.SIGINT)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(0.3)
-        except Exception:  # noqa: BLE001, S110 - not yet
-            pass
     _, err = process.communicate()
     assert process.returncode == 130, err
     assert "Traceback" not in err
@@ -98,5 +98,5 @@ def test_an_unexpected_error_is_told_with_its_cause(terminal: Terminal) -> None:
     (terminal.root / "fail").touch()
     done = terminal.tfr("run", "few")
     assert done.returncode == 1
-    assert "ZeroDivisionError: nothing to share" in done.stderr or "nothing to share" in done.stderr
+    assert "nothing to share" in done.stderr
     assert "Traceback" not in done.stderr

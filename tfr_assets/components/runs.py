@@ -35,7 +35,7 @@ def alive(instance: dg.DagsterInstance, run_id: str, stopped: Callable[[], bool]
     with ExitStack() as stack:
         # a filesystem may have no locks: when this process is killed, nobody will notice at once
         with suppress(OSError):
-            stack.enter_context(life_sign(_life_sign(instance, run_id)))
+            stack.enter_context(life_sign(_folder(instance) / run_id))
         _here[run_id] = stopped
         stack.callback(_here.pop, run_id)
         yield
@@ -48,7 +48,7 @@ def is_stopped(run_id: str) -> bool:
 
 def is_dead(instance: dg.DagsterInstance, run_id: str) -> bool:
     """Whether the process that executed a run is dead, as far as this machine can know."""
-    with if_dead(_life_sign(instance, run_id)) as dead:
+    with if_dead(_folder(instance) / run_id) as dead:
         return dead
 
 
@@ -59,7 +59,7 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
         The runs that were ended, as they were before.
     """
     ended = []
-    folder = _life_sign(instance, "").parent
+    folder = _folder(instance)
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         with if_dead(path) as dead:
             if dead:
@@ -72,8 +72,8 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
     return ended
 
 
-def _life_sign(instance: dg.DagsterInstance, run_id: str) -> Path:
-    return Path(instance.root_directory) / "running" / run_id
+def _folder(instance: dg.DagsterInstance) -> Path:
+    return Path(instance.root_directory) / "running"
 
 
 def _end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
