@@ -89,6 +89,7 @@ class Terminal:
     def start_held(self, *arguments: str) -> "subprocess.Popen[str]":
         """Starts a command and returns when its source waits."""
         self.hold.touch()
+        (self.root / "held").unlink(missing_ok=True)
         process = self.start(*arguments)
         self.wait_until_held(process)
         return process
