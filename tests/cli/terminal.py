@@ -1,4 +1,4 @@
-"""A project with one small dataset, `tfr` in its terminal, and an instance on disk. The source waits when it is told to."""
+"""A project with one small dataset, `tfr` in its terminal, and an instance on disk. Its source can be held up."""
 
 import os
 import signal
@@ -6,8 +6,10 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import yaml
 
 import tfr_assets
 from tests.waiting import wait_for
@@ -55,11 +57,15 @@ class Terminal:
         (self.root / "slow_source.py").write_text(_SOURCE)
         (self.root / "pyproject.toml").symlink_to(PACKAGE.parent / "pyproject.toml")
         self.home.mkdir()
-        (self.home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+        self.configure({"telemetry": {"enabled": False}})
 
     @property
     def home(self) -> Path:
         return self.root / "home"
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """Writes `dagster.yaml`."""
+        (self.home / "dagster.yaml").write_text(yaml.safe_dump(settings))
 
     @property
     def hold(self) -> Path:

@@ -10,7 +10,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -29,8 +28,9 @@ _HISTORY = """query($job: String!) {
     pipelineOrError(params: {
         pipelineName: $job, repositoryName: "__repository__", repositoryLocationName: "tfr_assets"
     }) { ... on Pipeline { runs(limit: 50) { runId } } }
-    runsOrError(filter: {pipelineName: $job, tags: [{key: ".dagster/repository", value: "__repository__@tfr_assets"}]}) {
-        ... on Runs { results { runId repositoryOrigin { repositoryName repositoryLocationName } } } } }"""
+    runsOrError(filter: {
+        pipelineName: $job, tags: [{key: ".dagster/repository", value: "__repository__@tfr_assets"}]
+    }) { ... on Runs { results { runId repositoryOrigin { repositoryName repositoryLocationName } } } } }"""
 
 
 @dataclass
@@ -101,7 +101,7 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
     settings = yaml.safe_load(text)
     settings["run_monitoring"]["poll_interval_seconds"] = 1
     settings["run_coordinator"]["config"] = {"dequeue_interval_seconds": 1}
-    (terminal.home / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    terminal.configure(settings)
     (terminal.root / "workspace.yaml").write_text((PACKAGE.parent / "workspace.yaml").read_text())
     with terminal.instance():  # makes the databases
         pass

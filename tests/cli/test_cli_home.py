@@ -13,16 +13,18 @@ Mount = Callable[[Path, str], None]
 
 @pytest.fixture
 def mount() -> Iterator[Mount]:
-    """Mounts a filesystem of its own on a folder, or mounts it again with other options."""
+    """Mounts a filesystem of its own on a folder, with what is in it."""
     mounted: list[Path] = []
 
     def do(folder: Path, options: str) -> None:
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
         command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"cannot mount: {done.stderr}")
-        if folder not in mounted:
-            mounted.append(folder)
+        mounted.append(folder)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
 
     yield do
     for folder in mounted:
@@ -104,5 +106,3 @@ def check_one_line(said: str, home: Path) -> None:
     (line,) = said.strip().splitlines()
     assert line.startswith(f"tfr: DAGSTER_HOME={home}: Dagster cannot store its runs there: ")
     assert line.endswith("or set DAGSTER_HOME to another folder")
-
-

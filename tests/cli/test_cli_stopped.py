@@ -5,7 +5,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import dagster as dg
 import pytest
