@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from tfr_assets.cli.execute import Outcome, Progress
+    from tfr_assets.components.dataset import TFRecordDataset
     from tfr_assets.records.report import FileReport
     from tfr_assets.writing.dataset import Dataset
 
@@ -157,20 +158,26 @@ def plan(names: Sequence[str], as_json: bool) -> None:
 
 def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
     """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
-    from tfr_assets.cli.execute import dagster_home, open_instance
-    from tfr_assets.cli.terminal import stderr_to, steps_bar
-    from tfr_assets.components.load import load_datasets
+    from tfr_assets.components.steps.crew import prepare, stop_prepared
 
-    datasets = load_datasets()
-    chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
-    outcomes: list[Outcome] = []
-    with open_instance() as instance, stderr_to(dagster_home() / ".dagster" / "tfr-run.log"):
-        for dataset in chosen:
-            with steps_bar(dataset.name) as bar:
-                outcomes.append(do(dataset, instance, bar))
-            if outcomes[-1].interrupted:
-                break
-    return outcomes
+    prepare(names[0])  # imports what steps need while this process imports Dagster
+    try:
+        from tfr_assets.cli.execute import dagster_home, open_instance
+        from tfr_assets.cli.terminal import stderr_to, steps_bar
+
+        chosen = [_dataset(name) for name in dict.fromkeys(names)]
+        outcomes: list[Outcome] = []
+        with open_instance() as instance, stderr_to(dagster_home() / ".dagster" / "tfr-run.log"):
+            for number, dataset in enumerate(chosen):
+                if number:
+                    prepare(dataset.name)
+                with steps_bar(dataset.name) as bar:
+                    outcomes.append(do(dataset, instance, bar))
+                if outcomes[-1].interrupted:
+                    break
+        return outcomes
+    finally:
+        stop_prepared()
 
 
 def _print_failures(outcome: "Outcome") -> None:
@@ -313,11 +320,9 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     from dataclasses import replace
 
     from tfr_assets.cli.bench_readers import bench_readers
-    from tfr_assets.components.load import load_components
     from tfr_assets.reading.bench.slow_server import Storage
 
-    components = load_components()
-    component, dataset = components[_dataset(name, {key: both[1] for key, both in components.items()}).name]
+    component, dataset = _component(name)
     given = {key: value for key, value in settings.items() if value not in (None, ())}
     options = replace(component.readers, **given)
     far = {"first_byte_ms": latency_ms, "mb_per_second": mb_per_s}
@@ -340,24 +345,33 @@ def writers(name: str, as_json: bool) -> None:
     where the UI's asset `writer_report` finds it.
     """
     from tfr_assets.cli.bench_writers import bench_writers, show_writers
-    from tfr_assets.components.load import load_datasets
     from tfr_assets.writing.writers.comparison import as_document
 
-    comparison = bench_writers(_dataset(name, load_datasets()))
+    comparison = bench_writers(_dataset(name))
     if as_json:
         _print_json(as_document(comparison))
     else:
         show_writers(comparison)
 
 
-def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":
+def _component(name: str) -> "tuple[TFRecordDataset, Dataset]":
+    """Loads the component of a dataset, and no other."""
     import difflib
 
-    if name in datasets:
-        return datasets[name]
-    close = difflib.get_close_matches(name, datasets, n=1)
-    known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(datasets) or 'none yet'}"
+    from tfr_assets.components.load import dataset_names, load_component
+
+    names = dataset_names()
+    if name in names and (found := load_component(name)):
+        return found
+    close = difflib.get_close_matches(name, names, n=1)
+    known = (
+        f"did you mean {close[0]!r}?" if close and close[0] != name else f"there are {', '.join(names) or 'none yet'}"
+    )
     raise click.UsageError(f"there is no dataset {name!r}; {known}")
+
+
+def _dataset(name: str) -> "Dataset":
+    return _component(name)[1]
 
 
 def _print_json(document: Any) -> None:

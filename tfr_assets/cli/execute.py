@@ -16,7 +16,7 @@ import dagster as dg
 from yaml import YAMLError
 
 from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
-from tfr_assets.components.load import PROJECT
+from tfr_assets.components.load import PROJECT, load_definitions
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.writing.dataset import Dataset
@@ -106,11 +106,9 @@ def open_instance() -> dg.DagsterInstance:
         raise ConfigError(f"DAGSTER_HOME={home}: {error}") from error
 
 
-def reconstruct_job(job_name: str) -> dg.JobDefinition:
-    """Returns a job of the project. Every step's process finds its job through this."""
-    from tfr_assets.definitions import defs
-
-    return defs().resolve_job_def(job_name)
+def reconstruct_job(dataset: str, job_name: str) -> dg.JobDefinition:
+    """Returns a job of a dataset. The processes of steps find it through this, too."""
+    return load_definitions(dataset).resolve_job_def(job_name)
 
 
 def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, progress: Progress) -> Outcome:
@@ -132,7 +130,7 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         steps = len(dataset.shard_keys) + _OTHER_STEPS
         _run(refresh_job(dataset.name), dataset.shard_keys, steps, outcome, instance, progress)
     if outcome.ok and readers:
-        job = reconstruct_job(readers_job(dataset.name))
+        job = reconstruct_job(dataset.name, readers_job(dataset.name))
         keys = list(job.partitions_def.get_partition_keys()) if job.partitions_def else []
         _run(job.name, keys, _READER_STEPS, outcome, instance, progress)
     return outcome
@@ -158,7 +156,9 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
 def _run(
     job_name: str, keys: list[str], steps: int, outcome: Outcome, instance: dg.DagsterInstance, progress: Progress
 ) -> None:
-    job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, (job_name,), {})
+    load_definitions.cache_clear()  # the run before may have planned another number of shards
+    arguments: Any = (outcome.dataset, job_name)
+    job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, arguments, {})
     invocation = uuid.uuid4().hex
     over = threading.Event()
     follower = threading.Thread(target=_follow, args=(instance, invocation, steps, progress, over), daemon=True)
