@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from tfr_assets.writing.dataset import Dataset
 
 _SHOWN_FAULTS = 20
+max_record_bytes = click.option(
+    "--max-record-bytes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Longest record that is read into memory; the default is 256 MiB, or what a manifest says.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 
 
@@ -197,8 +203,9 @@ def _exit(outcomes: "Sequence[Outcome]") -> None:
 
 @cli.command()
 @click.argument("paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_Files(exists=True, path_type=Path))
+@max_record_bytes
 @as_json
-def verify(paths: Sequence[Path], as_json: bool) -> None:
+def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -> None:
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
@@ -209,7 +216,7 @@ def verify(paths: Sequence[Path], as_json: bool) -> None:
     files = find_files(paths)
     if not files:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
-    reports = verify_files(files, quiet=as_json)
+    reports = verify_files(files, as_json, max_record_bytes)
     if as_json:
         _print_json([{**asdict(report), "ok": report.ok} for report in reports])
     else:
@@ -255,8 +262,9 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
 @click.option(
     "-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show."
 )
+@max_record_bytes
 @as_json
-def inspect(path: Path, first: int, as_json: bool) -> None:
+def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.look import as_document, show
     from tfr_assets.cli.verify import find_files
@@ -267,7 +275,7 @@ def inspect(path: Path, first: int, as_json: bool) -> None:
         raise click.UsageError(f"no TFRecord file in {path}")
     if gone := [file for file in files if not file.is_file()]:
         raise click.UsageError(f"{gone[0]} is missing, says its manifest; `tfr verify {path}` lists all that is wrong")
-    found = [inspect_file(file, first if number == 0 else 0) for number, file in enumerate(files)]
+    found = [inspect_file(file, first if n == 0 else 0, max_record_bytes) for n, file in enumerate(files)]
     if as_json:
         _print_json([as_document(inspection) for inspection in found])
     else:
@@ -385,3 +393,6 @@ def main() -> None:
     except TfrError as error:
         click.echo(f"tfr: {error}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
+    except MemoryError:
+        click.echo("tfr: there is not enough memory for this; end other programs, or use a larger machine", err=True)
+        sys.exit(1)

@@ -50,6 +50,12 @@ def atomic_file(path: Path) -> Iterator[int]:
             f"cannot write {path}: {error.strerror or error}; nothing unfinished was left under that name. "
             "Free space or fix the permissions, then run again"
         ) from error
+    except MemoryError as error:
+        what = str(error) or "what it shall hold"
+        raise WriteError(
+            f"cannot write {path}: there is no memory for {what}; nothing unfinished was left under that name. "
+            "Use fewer workers or smaller records, or a larger machine"
+        ) from error
     finally:
         if temporary is not None:
             with suppress(FileNotFoundError):

@@ -16,6 +16,7 @@ from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import write_atomically
 from tfr_assets.records.sealed import seal, unseal
+from tfr_assets.records.units import MAX_RECORD_BYTES
 
 FORMAT = 2
 FRAMING = 16  # bytes of a frame besides its record
@@ -91,6 +92,11 @@ class Manifest:
     def bounds(self) -> tuple[Mark, ...]:
         """All places where the digest is known: the start, the marks, the end."""
         return (Mark(0, 0, 0), *self.marks, Mark(self.records, self.stream_bytes, int(self.digest, 16)))
+
+    @property
+    def max_record_bytes(self) -> int:
+        """Limit of a record's length when the file is read: beyond the usual one, if so many bytes were written."""
+        return max(MAX_RECORD_BYTES, self.payload_bytes)
 
     def save(self, path: Path) -> None:
         """Writes the manifest of the file at `path`, atomically."""
