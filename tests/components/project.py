@@ -25,9 +25,9 @@ OVERRIDES = {"telemetry": {"enabled": False}}
 
 # What every process of a run loads. In a step's process, a file `faults/KEY` says what shall happen to that shard.
 _DEFINITIONS = """
-import multiprocessing
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def defs():
     return dg.Definitions.merge(datasets, dg.Definitions(executor=build_executor()))
 
 
-if multiprocessing.parent_process() is not None:
+if "tfr_assets.components.steps.worker" in sys.modules:
     from tfr_assets.writing import shard as module
 
     write = module.write_shard

@@ -335,3 +335,26 @@ def test_a_skipped_file_takes_one_line_of_the_log(tmp_path: Path) -> None:
     of = Source(path=str(folder), kind="images")
     list(listing.list_files(of, PICKY, UNLABELLED, True, tmp_path, found))
     assert found.log.read_text() == "a\\n\\tb.dat\tis bad\nü c.dat\tis bad\n"
+
+
+def test_files_of_other_endings_are_listed_and_warned_of(tmp_path: Path) -> None:
+    others = {"a/photo.tiff": b"II*", "a/photo.TIFF": b"II*", "b/notes": b"", "b/odd\nname.avif": b""}
+    folder = write(
+        tmp_path / "data",
+        {"a/1.dat": b"x", "b/2.dat": b"", "b/README.md": b"", **others, ".hidden.tiff": b"", "_SUCCESS": b""},
+    )
+    table, found = list_any(folder, tmp_path)
+    assert table[".file"].to_pylist() == ["a/1.dat", "b/2.dat"]
+    lines = dict(line.split("\t") for line in found.log.read_text().splitlines())
+    assert set(lines) == {"a/photo.tiff", "a/photo.TIFF", "b/notes", r"b/odd\nname.avif"}
+    assert set(lines.values()) == {"ignored: its ending is not that of a file"}
+    assert found.skipped == 0
+    assert len(found.warnings) == 1
+    told = "4 files in the folder are ignored: 2 ending in .tiff, 1 ending in "
+    assert told in found.warnings[0] and "Taken are .dat" in found.warnings[0]
+
+
+def test_a_folder_of_its_files_alone_needs_no_warning(tmp_path: Path) -> None:
+    _, found = list_any(write(tmp_path / "data", {"1.dat": b"x"}), tmp_path)
+    assert found.warnings == []
+    assert not found.log.exists()

@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import json
 import lzma
 import zipfile
 from collections.abc import Callable
@@ -225,12 +226,28 @@ def test_fingerprints_hang_on_content_and_options(read: Callable[..., Inventory]
         ("a.jsonl", b'{"a":1}\n\n{"a":"x"}\n', "line 3: key 'a' is string here, but number"),
         ("a.jsonl", b'{"a":1}\n{"a":"\xe4"}\n', "line 2: bytes that are not UTF-8"),
         ("a.jsonl", b'{"a":{}}\n', "column 'a' of type struct<> cannot be stored"),
+        ("a.jsonl", b"null\n", "line 1: must be an object.*but is 'null'"),
+        ("a.jsonl", b'\n  null\n{"a":1}\n', "line 2: must be an object.*but is 'null'"),
+        ("a.jsonl", b'{"a":1}\n\n null\n', "line 3: must be an object.*but is 'null'"),
+        ("a.jsonl", b'{"a":1}\n{"a":2} null\n', "line 2: must be an object.*but is 'null'"),
+        ("a.jsonl", b'{"a":1}\n[1]\n', "line 2: must be an object.*but is '\\[1\\]'"),
+        ("a.jsonl", b'{"a":1}\n{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "line 2: is nested more than 200 deep"),
+        ("a.jsonl", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "line 1: is nested more than 200 deep"),
+        ("a.jsonl", b"[" * 100_000, "is one JSON array"),
+        ("a.jsonl", b'{"a":' + b"[" * 5000, "line 1: is nested more than 200 deep"),
     ],
 )
 def test_text_that_cannot_be_read(read: Callable[..., Inventory], name: str, content: bytes, told: str) -> None:
     with pytest.raises(SourceError, match=told) as error:
         read(content, name)
     assert name in str(error.value)
+
+
+def test_null_and_brackets_in_texts_of_json_lines_are_texts(read: Callable[..., Inventory]) -> None:
+    rows = [{"a": None}, {"a": "} null"}, {"a": "\nnull"}, {"a": '"' + "]" * 300}]
+    inventory = read("\n".join(map(json.dumps, [*rows, {"a": None}])), "a.jsonl")
+    assert preview(inventory).to_pylist() == [*rows, {"a": None}]
+    assert preview(read('{"a": null}\n{"a":\tnull }\n', "b.jsonl")).to_pylist() == [{"a": None}] * 2
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -22,10 +22,17 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from tfr_assets.cli.execute import Outcome, Progress
+    from tfr_assets.components.dataset import TFRecordDataset
     from tfr_assets.records.report import FileReport
     from tfr_assets.writing.dataset import Dataset
 
 _SHOWN_FAULTS = 20
+max_record_bytes = click.option(
+    "--max-record-bytes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Longest record that is read into memory; the default is 256 MiB, or what a manifest says.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 
 
@@ -160,20 +167,26 @@ def plan(names: Sequence[str], as_json: bool) -> None:
 
 def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
     """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
-    from tfr_assets.cli.instance import dagster_home, open_instance
-    from tfr_assets.cli.terminal import stderr_to, steps_bar
-    from tfr_assets.components.load import load_datasets
+    from tfr_assets.components.steps.crew import prepare, stop_prepared
 
-    datasets = load_datasets()
-    chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
-    outcomes: list[Outcome] = []
-    with open_instance() as instance, stderr_to(dagster_home() / ".dagster" / "tfr-run.log"):
-        for dataset in chosen:
-            with steps_bar(dataset.name) as bar:
-                outcomes.append(do(dataset, instance, bar))
-            if outcomes[-1].interrupted:
-                break
-    return outcomes
+    prepare(names[0])  # imports what steps need while this process imports Dagster
+    try:
+        from tfr_assets.cli.instance import dagster_home, open_instance
+        from tfr_assets.cli.terminal import stderr_to, steps_bar
+
+        chosen = [_dataset(name) for name in dict.fromkeys(names)]
+        outcomes: list[Outcome] = []
+        with open_instance() as instance, stderr_to(dagster_home() / ".dagster" / "tfr-run.log"):
+            for number, dataset in enumerate(chosen):
+                if number:
+                    prepare(dataset.name)
+                with steps_bar(dataset.name) as bar:
+                    outcomes.append(do(dataset, instance, bar))
+                if outcomes[-1].interrupted:
+                    break
+        return outcomes
+    finally:
+        stop_prepared()
 
 
 def _print_failures(outcome: "Outcome") -> None:
@@ -193,8 +206,9 @@ def _exit(outcomes: "Sequence[Outcome]") -> None:
 
 @cli.command()
 @click.argument("paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_Files(exists=True, path_type=Path))
+@max_record_bytes
 @as_json
-def verify(paths: Sequence[Path], as_json: bool) -> None:
+def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -> None:
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
@@ -205,7 +219,7 @@ def verify(paths: Sequence[Path], as_json: bool) -> None:
     files = find_files(paths)
     if not files:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
-    reports = verify_files(files, quiet=as_json)
+    reports = verify_files(files, as_json, max_record_bytes)
     if as_json:
         _print_json([{**asdict(report), "ok": report.ok} for report in reports])
     else:
@@ -251,8 +265,9 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
 @click.option(
     "-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show."
 )
+@max_record_bytes
 @as_json
-def inspect(path: Path, first: int, as_json: bool) -> None:
+def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.look import as_document, show
     from tfr_assets.cli.verify import find_files
@@ -263,7 +278,7 @@ def inspect(path: Path, first: int, as_json: bool) -> None:
         raise click.UsageError(f"no TFRecord file in {path}")
     if gone := [file for file in files if not file.is_file()]:
         raise click.UsageError(f"{gone[0]} is missing, says its manifest; `tfr verify {path}` lists all that is wrong")
-    found = [inspect_file(file, first if number == 0 else 0) for number, file in enumerate(files)]
+    found = [inspect_file(file, first if n == 0 else 0, max_record_bytes) for n, file in enumerate(files)]
     if as_json:
         _print_json([as_document(inspection) for inspection in found])
     else:
@@ -316,11 +331,9 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     from dataclasses import replace
 
     from tfr_assets.cli.bench_readers import bench_readers
-    from tfr_assets.components.load import load_components
     from tfr_assets.reading.bench.slow_server import Storage
 
-    components = load_components()
-    component, dataset = components[_dataset(name, {key: both[1] for key, both in components.items()}).name]
+    component, dataset = _component(name)
     given = {key: value for key, value in settings.items() if value not in (None, ())}
     options = replace(component.readers, **given)
     far = {"first_byte_ms": latency_ms, "mb_per_second": mb_per_s}
@@ -343,24 +356,33 @@ def writers(name: str, as_json: bool) -> None:
     where the UI's asset `writer_report` finds it.
     """
     from tfr_assets.cli.bench_writers import bench_writers, show_writers
-    from tfr_assets.components.load import load_datasets
     from tfr_assets.writing.writers.comparison import as_document
 
-    comparison = bench_writers(_dataset(name, load_datasets()))
+    comparison = bench_writers(_dataset(name))
     if as_json:
         _print_json(as_document(comparison))
     else:
         show_writers(comparison)
 
 
-def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":
+def _component(name: str) -> "tuple[TFRecordDataset, Dataset]":
+    """Loads the component of a dataset, and no other."""
     import difflib
 
-    if name in datasets:
-        return datasets[name]
-    close = difflib.get_close_matches(name, datasets, n=1)
-    known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(datasets) or 'none yet'}"
+    from tfr_assets.components.load import dataset_names, load_component
+
+    names = dataset_names()
+    if name in names and (found := load_component(name)):
+        return found
+    close = difflib.get_close_matches(name, names, n=1)
+    known = (
+        f"did you mean {close[0]!r}?" if close and close[0] != name else f"there are {', '.join(names) or 'none yet'}"
+    )
     raise click.UsageError(f"there is no dataset {name!r}; {known}")
+
+
+def _dataset(name: str) -> "Dataset":
+    return _component(name)[1]
 
 
 def _print_json(document: Any) -> None:
@@ -375,3 +397,6 @@ def main() -> None:
     except TfrError as error:
         click.echo(f"tfr: {error}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
+    except MemoryError:
+        click.echo("tfr: there is not enough memory for this; end other programs, or use a larger machine", err=True)
+        sys.exit(1)

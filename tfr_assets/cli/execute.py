@@ -27,6 +27,7 @@ from sqlalchemy.exc import DBAPIError
 from tfr_assets.cli.signals import stop_signal, stopped_once
 from tfr_assets.components.apart import WAITING
 from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
+from tfr_assets.components.load import load_definitions
 from tfr_assets.components.runs import TERMINAL_TAG, alive
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import load_planned
@@ -36,7 +37,7 @@ _ORIGIN = RemoteRepositoryOrigin(
     ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name="tfr_assets.definitions"), "tfr_assets"),
     "__repository__",
 )
-_STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "ChildProcessCrashException"}  # by the same signal
+_STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "WorkerDied", "TemplateDied"}  # by the same signal
 _POLL_SECONDS = 0.1
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
 _OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged
@@ -97,11 +98,9 @@ class Outcome:
     run_ids: list[str] = field(default_factory=list)
 
 
-def reconstruct_job(job_name: str) -> dg.JobDefinition:
-    """Returns a job of the project. Every step's process finds its job through this."""
-    from tfr_assets.definitions import defs
-
-    return defs().resolve_job_def(job_name)
+def reconstruct_job(dataset: str, job_name: str) -> dg.JobDefinition:
+    """Returns a job of a dataset. The processes of steps find it through this, too."""
+    return load_definitions(dataset).resolve_job_def(job_name)
 
 
 def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, progress: Progress) -> Outcome:
@@ -123,7 +122,7 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         steps = len(dataset.shard_keys) + _OTHER_STEPS
         _run(refresh_job(dataset.name), dataset.shard_keys, steps, outcome, instance, progress)
     if outcome.ok and readers:
-        job = reconstruct_job(readers_job(dataset.name))
+        job = reconstruct_job(dataset.name, readers_job(dataset.name))
         keys = list(job.partitions_def.get_partition_keys()) if job.partitions_def else []
         _run(job.name, keys, _READER_STEPS, outcome, instance, progress)
     return outcome
@@ -153,7 +152,7 @@ def _run(
     over = threading.Event()
     follower = threading.Thread(target=_follow, args=(instance, run_id, steps, progress, over), daemon=True)
     with stopped_once(), alive(instance, run_id, stopped=lambda: stop_signal() is not None):
-        job, created = _create_run(job_name, keys, run_id, instance)
+        job, created = _create_run(outcome.dataset, job_name, keys, run_id, instance)
         follower.start()
         try:
             with suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
@@ -172,10 +171,12 @@ def _run(
 
 
 def _create_run(
-    job_name: str, keys: list[str], run_id: str, instance: dg.DagsterInstance
+    dataset: str, job_name: str, keys: list[str], run_id: str, instance: dg.DagsterInstance
 ) -> tuple[ReconstructableJob, dg.DagsterRun]:
     """Records a run as the UI would, so that the UI counts it for the job."""
-    job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, (job_name,), {})
+    load_definitions.cache_clear()  # the run before may have planned another number of shards
+    arguments: Any = (dataset, job_name)
+    job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, arguments, {})
     loaded = job.repository.get_definition().repository_load_data
     run = instance.create_run_for_job(
         job_def=job.get_definition(),

@@ -39,8 +39,11 @@ def inventory_metadata(inventory: Inventory, preview: pa.Table, layout: Layout) 
     }
     if inventory.source.kind != TABLE:
         shown["skipped"] = inventory.skipped
-    if inventory.skipped:
+    if inventory.warnings:
+        shown["warnings"] = dg.MetadataValue.md("\n".join(f"- {warning}" for warning in inventory.warnings))
+    if (layout.raw / SKIPPED).exists():
         shown["skipped_list"] = dg.MetadataValue.path(layout.raw / SKIPPED)
+    if inventory.skipped:
         shown["first_skipped"] = dg.MetadataValue.md(markdown(["file", "reason"], inventory.first_skipped))
     return shown
 

@@ -37,6 +37,8 @@ def build_raw(look: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefiniti
             inventory = materialize_raw(dataset, logged(context.log.info))
             metadata = inventory_metadata(inventory, preview(inventory), dataset.layout)
         context.log.info(f"{dataset.name}: {inventory.rows:,} rows, fingerprint {inventory.fingerprint}")
+        for warning in inventory.warnings:
+            context.log.warning(warning)
         if inventory.skipped:
             context.log.warning(
                 f"{inventory.skipped:,} raw files were left out; {dataset.layout.raw / SKIPPED} says why"

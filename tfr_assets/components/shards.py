@@ -20,7 +20,6 @@ import dagster as dg
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import file_metadata
-from tfr_assets.components.previews import previews
 from tfr_assets.components.progress import counted, logged
 from tfr_assets.records.units import megabytes
 
@@ -78,13 +77,12 @@ def write_shard(context: dg.OpExecutionContext, plan: Any) -> Any:
     Returns:
         The partition key, what became of it, and what is shown of it.
     """
-    from tfr_assets.writing.plan import load_inventory
     from tfr_assets.writing.shard import write_shard
 
     (shard,) = plan.shards
     with reported(shard=shard.key):
         written = write_shard(plan, shard, counted(logged(context.log.info), shard.rows))
-        metadata = _metadata(written) | previews(load_inventory(plan.dataset), shard.start, shard.stop)
+        metadata = _metadata(written)
     context.log.info(_story(shard.key, written))
     context.log_event(
         dg.AssetMaterialization(

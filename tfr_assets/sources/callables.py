@@ -7,11 +7,13 @@ from itertools import chain
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, SourceError, TfrError
 from tfr_assets.sources.dict_rows import DictRows, ShapesVaryError, described
-from tfr_assets.sources.python_values import Form
+from tfr_assets.sources.frames import table_of
+from tfr_assets.sources.python_values import Form, as_numpy
 from tfr_assets.sources.schema import check_same, conform, empty_batch, plain_schema
 
 _ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one a row)"
@@ -162,8 +164,18 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
             yield from rows.flush()
             yield from tables
         else:
-            raise SourceError(f"{name}: item {index} is {described(item)}. It must return or yield {_ACCEPTED}.")
+            raise SourceError(f"{name}: item {index} is {described(item)}. {_row_remedy(item)}")
     yield from rows.flush()
+
+
+def _row_remedy(item: Any) -> str:
+    """Returns what to give in place of an item that is no row."""
+    if not isinstance(item, np.generic) and as_numpy(item) is item and not isinstance(item, np.ndarray):
+        return f"It must return or yield {_ACCEPTED}."
+    return (
+        "A row is a dict, whose keys name the columns: give {'x': array} in place of an array. Of a tf.data.Dataset of "
+        "dicts, or of records that are serialized already, give `dataset.as_numpy_iterator()`."
+    )
 
 
 def _as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
@@ -175,13 +187,7 @@ def _as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
     if type(value).__module__.split(".")[0] == "pandas":
         import pandas as pd
 
-        if isinstance(value, pd.DataFrame):
-            try:
-                return iter([pa.Table.from_pandas(value, preserve_index=False)])
-            except (pa.ArrowException, TypeError, ValueError) as error:
-                told = "; ".join(map(str, error.args))
-                raise SourceError(f"{name}: gave a DataFrame that cannot become Arrow: {told}.") from error
-        return None
+        return iter([table_of(value, name)]) if isinstance(value, pd.DataFrame) else None
     if isinstance(value, pa.RecordBatchReader):
         return _read(name, value)
     if hasattr(value, "__arrow_c_stream__"):  # polars, DuckDB and others

@@ -100,7 +100,7 @@ def read_stream(file: RawFile) -> Iterator[pa.RecordBatch]:
         if not begin.startswith(b"\xff\xff\xff\xff"):
             raise SourceError(f"{file.path}: is not Arrow: it begins with {begin!r}.{guess(begin)}")
         with file.stream() as stream, pa.ipc.open_stream(stream) as reader:
-            yield empty_batch(reader.schema, file.path)
+            yield empty_batch(plain_schema(reader.schema, file.path), file.path)
             yield from reader
 
 

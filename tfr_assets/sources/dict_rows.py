@@ -6,7 +6,14 @@ from typing import Any
 import pyarrow as pa
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.python_values import NOT_CONVERTED, Form, ShapeVariesError, as_arrow, as_numpy
+from tfr_assets.sources.python_values import (
+    NOT_CONVERTED,
+    ArrayUnreadableError,
+    Form,
+    ShapeVariesError,
+    as_arrow,
+    as_numpy,
+)
 
 _INFER_ROWS = 10_000
 _INFER_BYTES = 16 << 20
@@ -85,9 +92,9 @@ class DictRows:
     def _read(self, key: str, value: Any) -> Any:
         try:
             return as_numpy(value)
-        except Exception as error:  # a library's own, of any type
+        except ArrayUnreadableError as error:
             where = f"{self._name}: row {self._start + len(self._rows)}, column {key!r}"
-            raise SourceError(f"{where}: {described(value)} cannot be read as a NumPy array: {error}") from error
+            raise SourceError(f"{where}: {described(value)} {error}") from error
 
     def _column(self, key: str, rows: Sequence[Mapping[str, Any]], start: int, type_: pa.DataType | None) -> pa.Array:
         values = [row.get(key) for row in rows]

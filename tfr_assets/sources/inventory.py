@@ -16,7 +16,10 @@ from tfr_assets.sources.source import Source
 from tfr_assets.sources.splits import Splits
 
 # fields that JSON can hold as they are
-_PLAIN = ("file_count", "rows", "splits", "bytes", "null_counts", "fingerprint", "classes", "skipped", "first_skipped")
+_PLAIN = (
+    *("file_count", "rows", "splits", "bytes", "null_counts", "fingerprint"),
+    *("classes", "skipped", "first_skipped", "warnings"),
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Inventory:
         classes: Names of classes by column: an integer there is a position in them.
         skipped: Number of raw files that were left out.
         first_skipped: The first of these, each with the reason.
+        warnings: What is no error, but should be known, such as files that were ignored.
         null_counts: Nulls of each column without fields, by path (`a/b` for field b of column a); None where unknown,
             as for lists.
         fingerprint: Hash of the rows' origin (content of all files, or all rows of a callable), of how it is read, and
@@ -56,6 +60,7 @@ class Inventory:
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: int = 0
     first_skipped: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Returns the inventory as JSON-ready values, without `storage_options`, which may hold credentials."""
@@ -79,7 +84,8 @@ class Inventory:
             landed=tuple(SourceFile.from_json(file) for file in values["landed"]),
             schema=schema_from_text(values["schema"]),
             listing=values["listing"] and schema_from_text(values["listing"]),
-            **{name: values[name] for name in _PLAIN if name not in ("classes", "first_skipped")},
+            **{name: values[name] for name in _PLAIN if name not in ("classes", "first_skipped", "warnings")},
+            warnings=tuple(values["warnings"]),
             classes={column: tuple(names) for column, names in values["classes"].items()},
             first_skipped=tuple((file, reason) for file, reason in values["first_skipped"]),
         )

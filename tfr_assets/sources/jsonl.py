@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pjson
 
 from tfr_assets.errors import SourceError
@@ -24,6 +26,12 @@ from tfr_assets.sources.source import column_types
 
 _BLOCK = 8 << 20
 _LONGEST_LINE = 256 << 20
+_DEEPEST = 200  # levels; Arrow's parser, and others after it, call themselves for each level
+_DEEP_ENDS = tuple(ends * (_DEEPEST // len(ends)) for ends in (b"]", b"}", b"]}", b"[", b"[{"))
+_OPENING = list(b"[{")
+_NO_OBJECT = 'must be an object, such as {"key": 1}'
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_NULL = re.compile(rb"(?:^|\})[ \t\r]*null", re.MULTILINE)
 _CHANGED = re.compile(r"Column\(/(.*?)\) changed from (\w+) to (\w+)")
 
 
@@ -114,6 +122,10 @@ def _blocks(where: str, text: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 def _parse(where: str, line: int, block: bytes, schema: pa.Schema) -> pa.Table:
     """Parses lines; keys that `schema` does not know are inferred."""
+    if block.lstrip().startswith(b"null"):  # ends Arrow's parser, and the process with it
+        _refuse_nulls(where, line, block)
+    if any(ends in block for ends in _DEEP_ENDS):
+        _refuse_deep(where, line, block)
     try:
         block.decode()
         table = pjson.read_json(
@@ -121,13 +133,42 @@ def _parse(where: str, line: int, block: bytes, schema: pa.Schema) -> pa.Table:
             pjson.ReadOptions(block_size=len(block) + 1),  # one block: Arrow then counts rows from its beginning
             pjson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer"),
         )
-        return table.combine_chunks()
     except UnicodeDecodeError as error:
         at = line + block.count(b"\n", 0, error.start)
         raise SourceError(f"{where}: line {at}: bytes that are not UTF-8 text, which JSON must be.") from error
     except pa.ArrowException as error:
         place, problem = _locate(line, block, str(error))
         raise SourceError(f"{where}: {place}: {problem}") from error
+    if _has_empty_row(table) and _NULL.search(block):
+        _refuse_nulls(where, line, block)
+    return table.combine_chunks()
+
+
+def _has_empty_row(table: pa.Table) -> bool:
+    empty = pa.scalar(True)
+    for column in table.columns:
+        if not column.null_count:
+            return False
+        empty = pc.and_(empty, column.is_null())
+        if not pc.any(empty).as_py():
+            return False
+    return bool(table.num_rows)
+
+
+def _refuse_nulls(where: str, first: int, block: bytes) -> None:
+    """Raises SourceError for a `null` in place of an object, of which Arrow makes a row without values."""
+    for number, line in enumerate(block.split(b"\n"), first):
+        if _NULL.search(_STRING.sub(b"0", line)):
+            raise SourceError(f"{where}: line {number}: {_NO_OBJECT}, but is 'null'. Remove it, or write {{}}.")
+
+
+def _refuse_deep(where: str, first: int, block: bytes) -> None:
+    """Raises SourceError for a line that is nested so deep that a parser may end the process."""
+    for number, line in enumerate(block.split(b"\n"), first):
+        brackets = re.sub(rb"[^][{}]+", b"", _STRING.sub(b"", line))
+        depth = np.cumsum(np.where(np.isin(np.frombuffer(brackets, np.uint8), _OPENING), 1, -1))
+        if len(depth) and depth.max() > _DEEPEST:
+            raise SourceError(f"{where}: line {number}: is nested more than {_DEEPEST} deep. Make it flatter.")
 
 
 def _locate(first: int, block: bytes, message: str) -> tuple[str, str]:
@@ -137,10 +178,10 @@ def _locate(first: int, block: bytes, message: str) -> tuple[str, str]:
             continue
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return f"line {number}", f"is not JSON: {error}. It begins with {line[:40].decode(errors='replace')!r}."
         if not isinstance(value, dict):
-            return f"line {number}", f'must be an object, such as {{"key": 1}}, but is {line[:40].decode()!r}.'
+            return f"line {number}", f"{_NO_OBJECT}, but is {line[:40].decode(errors='replace')!r}."
     problem = re.sub(r"^JSON parse error: ", "", message)
     problem = _CHANGED.sub(r"key '\1' is \3 here, but \2 in a line before or in `column_types`", problem)
     rows = [number for number, line in enumerate(block.split(b"\n"), first) if line.strip()]

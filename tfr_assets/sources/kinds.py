@@ -10,7 +10,7 @@ A listing holds no file's bytes, so it is cheap to keep, to shuffle, to split an
 more memory than a thousand.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+
+from tfr_assets.sources.ignored import Ignored, log_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +52,9 @@ class Found:
         made_by: What else decides over the columns of records, such as the hash of a tokenizer's file.
         skipped: Number of files that were left out.
         first_skipped: The first of them, with the reasons.
-        log: Where every skipped file goes, a line "FILE<tab>REASON" each.
+        log: Where every skipped or ignored file goes, a line "FILE<tab>REASON" each.
+        lists_ignored: Whether files of other endings are listed; not, where another part of a mixed source takes them.
+        warnings: What is no error, but should be known.
         progress: Told (done, total or None) now and then: bytes, or files where the bytes are not known.
     """
 
@@ -62,6 +66,8 @@ class Found:
     made_by: list[str] = field(default_factory=list)
     skipped: int = 0
     first_skipped: list[tuple[str, str]] = field(default_factory=list)
+    lists_ignored: bool = True
+    warnings: list[str] = field(default_factory=list)
 
     def skip(self, file: str, reason: str) -> None:
         """Records that a file is left out."""
@@ -69,15 +75,19 @@ class Found:
         if len(self.first_skipped) < MOST_SKIPPED_SHOWN:
             self.first_skipped.append((file, reason))
         with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"{_on_a_line(file)}\t{' '.join(reason.split())}\n")
+            log.write(log_line(file, reason))
+
+    def ignored(self, wanted: Iterable[str], noun: str) -> Ignored:
+        """Returns what counts and lists the files that are not taken, because of their endings."""
+        return Ignored(self.log if self.lists_ignored else None, wanted, noun)
+
+    def warn_of(self, ignored: Ignored) -> None:
+        """Adds a warning, if files were ignored."""
+        if self.lists_ignored and (warning := ignored.warning()):
+            self.warnings.append(warning)
 
 
 MOST_SKIPPED_SHOWN = 100
-
-
-def _on_a_line(file: str) -> str:
-    """Returns a path without line ends and tabs, which names of files can hold, but not a line of a log."""
-    return file if file.isprintable() else file.encode("unicode_escape").decode()
 
 
 class Expansion(Protocol):

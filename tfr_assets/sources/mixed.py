@@ -53,7 +53,8 @@ def list_rows(source: Source, work: Path, found: Found) -> Iterator[pa.RecordBat
     options = parse_options(source.options, _FIELD)
     if source.splits and source.splits.folder and all(part.key for part in options.parts):
         raise ConfigError("splits.folder: no part of the mixed source is files, which could lie in folders.")
-    parts_found = [Found(found.log, found.progress) for _ in options.parts]
+    paths = [part.source.path for part in options.parts]
+    parts_found = [Found(found.log, found.progress, lists_ignored=paths.count(path) == 1) for path in paths]
     parts = []
     for index, part in enumerate(options.parts):
         (folder := work / f"part-{index}").mkdir()
@@ -150,6 +151,7 @@ def _add(part: Found, prefix: str, found: Found) -> None:
     found.bytes += part.bytes
     found.made_by += part.made_by
     found.classes |= {prefix + name: classes for name, classes in part.classes.items()}
+    found.warnings += part.warnings
     found.skipped += part.skipped
     found.first_skipped += part.first_skipped[: MOST_SKIPPED_SHOWN - len(found.first_skipped)]
 

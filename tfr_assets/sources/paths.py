@@ -15,10 +15,15 @@ from tfr_assets.sources.source import FORMATS, Source
 
 
 def find_files(source: Source) -> list[RawFile]:
-    """Returns the files that a source's path means, in natural order ("2" before "10").
+    """Returns the files that a source's path means. See `find_data`."""
+    return find_data(source)[0]
+
+
+def find_data(source: Source) -> tuple[list[RawFile], list[str]]:
+    """Returns the files that a source's path means, in natural order ("2" before "10"), and those that are ignored.
 
     In folders, names that begin with a dot or an underscore are passed over, and, with no `format` given, files
-    whose ending is not that of a format.
+    whose ending is not that of a format; these alone are returned as ignored.
 
     Raises:
         SourceError: There are none, or files of several formats.
@@ -29,11 +34,13 @@ def find_files(source: Source) -> list[RawFile]:
     else:
         found, is_folder = _on_disk(source.path)
     if source.format:
-        return [RawFile(path, source.format, source.storage_options) for path in found]
+        return [RawFile(path, source.format, source.storage_options) for path in found], []
+    ignored: list[str] = []
     formats = {path: format_of(path) or _format_inside(path) for path in found}
     if is_folder and any(formats.values()):
+        ignored = [path for path, format_ in formats.items() if not format_]
         formats = {path: format_ for path, format_ in formats.items() if format_}
-    counts = Counter(format_ for format_ in formats.values() if format_)
+    counts: Counter[str] = Counter(format_ for format_ in formats.values() if format_)
     if unknown := [path for path, format_ in formats.items() if not format_]:
         raise SourceError(
             f"{unknown[0]}: its ending does not tell its format. Known: {', '.join(ENDINGS)}, text also with "
@@ -42,7 +49,7 @@ def find_files(source: Source) -> list[RawFile]:
     if len(counts) > 1:
         several = ", ".join(f"{count} {name}" for name, count in counts.items())
         raise SourceError(f"{source.path}: holds files of several formats: {several}. Use a pattern that picks one.")
-    return [RawFile(path, format_, source.storage_options) for path, format_ in formats.items() if format_]
+    return [RawFile(path, format_, source.storage_options) for path, format_ in formats.items() if format_], ignored
 
 
 def first_folder(given: str, path: str) -> str | None:

@@ -28,7 +28,12 @@ from tfr_assets.records.arrow_types import is_tensor
 Form = Literal["list", "tensor"]
 """How arrays of varying shapes are held: as lists, if they have one dimension, or else as structs."""
 
+_SMALL_FLOATS = ("bfloat16", "float8_", "float6_", "float4_")  # that NumPy has from the package ml_dtypes
 NOT_CONVERTED = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+class ArrayUnreadableError(ValueError):
+    """A tensor, or its like, that its own library does not turn into an array."""
 
 
 class ShapeVariesError(ValueError):
@@ -57,7 +62,7 @@ def as_arrow(values: Sequence[Any], type_: pa.DataType | None = None, form: Form
     """
     held = type_ is not None and _holds_arrays(type_)
     if held or any(isinstance(value, np.ndarray) for value in values):
-        arrays = [None if value is None else _native(np.asarray(value)) for value in values]
+        arrays = [None if value is None else native(np.asarray(value)) for value in values]
         there = [array for array in arrays if array is not None]
         if not there:
             return pa.nulls(len(arrays), type_)
@@ -101,22 +106,36 @@ def _has(values: Iterable[Any], types: tuple[type, ...]) -> bool:
 
 
 def as_numpy(value: Any) -> Any:
-    """Returns tensors and their like as NumPy arrays, and anything else as it is."""
-    if not _is_array_like(type(value)):  # type: ignore[arg-type]
+    """Returns tensors and their like as NumPy arrays, and anything else as it is.
+
+    A tensor of PyTorch may take part in training or lie on a device; its values are what is wanted.
+
+    Raises:
+        ArrayUnreadableError: It cannot become an array; its library says why.
+    """
+    if not is_array_like(type(value)):  # type: ignore[arg-type]
         return value
-    return np.asarray(value) if hasattr(value, "__array__") else value.numpy()
+    try:
+        if hasattr(value, "detach"):
+            value = value.detach().cpu()
+        return np.asarray(value) if hasattr(value, "__array__") else value.numpy()
+    except MemoryError:
+        raise
+    except Exception as error:  # a library's own, of any type
+        raise ArrayUnreadableError(f"cannot be read as a NumPy array: {error}") from error
 
 
 @cache
-def _is_array_like(type_: type) -> bool:
+def is_array_like(type_: type) -> bool:
+    """Whether values of a type are tensors, or their like, that `as_numpy` turns into arrays."""
     if issubclass(type_, np.ndarray | np.generic):
         return False
     return callable(getattr(type_, "__array__", None)) or callable(getattr(type_, "numpy", None))
 
 
-def _native(array: np.ndarray) -> np.ndarray:
+def native(array: np.ndarray) -> np.ndarray:
     """Returns the array in a type that Arrow has."""
-    if array.dtype.name == "bfloat16":
+    if array.dtype.name.startswith(_SMALL_FLOATS):
         return array.astype(np.float32)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         return array.astype(np.float64)
@@ -204,11 +223,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return _plain(value.value)
     if isinstance(value, np.ndarray):
-        value = _native(value)
+        value = native(value)
         if value.ndim == 1 and value.dtype != object:
             return value
         return [_plain(item) for item in value] if value.ndim else _plain(value[()])
-    if isinstance(value, np.longdouble):
+    if isinstance(value, np.longdouble) or (
+        isinstance(value, np.generic) and value.dtype.name.startswith(_SMALL_FLOATS)
+    ):
         return float(value)
     if isinstance(value, np.datetime64):
         return value.item()

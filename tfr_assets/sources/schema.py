@@ -7,36 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tfr_assets.errors import SourceError
+from tfr_assets.sources.plain import plain_array, plain_field
 
 _ORDINARY = (
-    pa.types.is_primitive, pa.types.is_decimal, pa.types.is_string, pa.types.is_large_string, pa.types.is_binary,
-    pa.types.is_large_binary,
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_date,
+    pa.types.is_time, pa.types.is_timestamp, pa.types.is_duration, pa.types.is_string, pa.types.is_large_string,
+    pa.types.is_binary, pa.types.is_large_binary,
 )  # fmt: skip
-
-
-def plain_type(type_: pa.DataType) -> pa.DataType:
-    """Returns the type without dictionaries and views, at any depth: what every kernel and Parquet can hold."""
-    if pa.types.is_string_view(type_):
-        return pa.string()
-    if pa.types.is_binary_view(type_):
-        return pa.binary()
-    if pa.types.is_dictionary(type_):
-        return plain_type(type_.value_type)
-    if pa.types.is_struct(type_):
-        return pa.struct([_plain_field(child) for child in type_])
-    if pa.types.is_list(type_) or pa.types.is_list_view(type_):
-        return pa.list_(_plain_field(type_.value_field))
-    if pa.types.is_large_list(type_) or pa.types.is_large_list_view(type_):
-        return pa.large_list(_plain_field(type_.value_field))
-    if pa.types.is_fixed_size_list(type_):
-        return pa.list_(_plain_field(type_.value_field), type_.list_size)
-    if pa.types.is_map(type_):
-        return pa.map_(plain_type(type_.key_type), plain_type(type_.item_type), type_.keys_sorted)
-    return type_
-
-
-def _plain_field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, plain_type(field.type))
 
 
 def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
@@ -47,7 +24,7 @@ def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
         where: What it says so of, for messages.
 
     Raises:
-        SourceError: It has no columns, or names that are empty or not unique.
+        SourceError: It has no columns, names that are empty or not unique, or types that pyarrow has no arrays for.
     """
     if not schema.names:
         raise SourceError(f"{where}: has no columns.")
@@ -57,7 +34,23 @@ def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
             raise SourceError(f"{where}: column {at} of {len(schema.names)} has no name. Name every column.")
         if count > 1:
             raise SourceError(f"{where}: {count} columns are named {name!r}. Give each column a name of its own.")
-    return pa.schema([_plain_field(field) for field in schema])
+    for field in schema:
+        _check_known(field, where)
+    return pa.schema([plain_field(field) for field in schema])
+
+
+def _check_known(field: pa.Field, where: str) -> None:
+    if _is_ordinary(field.type):
+        return
+    try:
+        pa.nulls(0, field.type)
+    except KeyError as error:  # the number of the type, in a table of classes
+        raise SourceError(
+            f"{where}: column {field.name!r} is of type {field.type}, which pyarrow cannot read. "
+            "Convert it where the file is made, or remove it."
+        ) from error
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        pass  # what can be done without rows of it is for others to find out
 
 
 def empty_batch(schema: pa.Schema, where: str) -> pa.RecordBatch:
@@ -107,7 +100,7 @@ def check_same(schema: pa.Schema, where: str, first: pa.Schema, first_where: str
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns the columns of `schema` in its order; casts only remove dictionaries and views, or type a part of nulls.
+    """Returns the columns of `schema` in its order, in their plain types; a part of nulls gets its type.
 
     Args:
         batch: Rows with at least these columns.
@@ -116,7 +109,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema, check_metadata=True):
         return batch
     columns = (batch.column(batch.schema.get_field_index(name)) for name in schema.names)
-    arrays = [array if array.type == t else array.cast(t) for array, t in zip(columns, schema.types, strict=True)]
+    arrays = [plain_array(array, type_) for array, type_ in zip(columns, schema.types, strict=True)]
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

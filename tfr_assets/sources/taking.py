@@ -12,12 +12,14 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
+from tfr_assets.records.files import write_atomically
 from tfr_assets.sources.callables import callable_batches
 from tfr_assets.sources.columnar import UNIT_BYTES, Contents, describe, is_in_place, read_file, read_stream
 from tfr_assets.sources.content import RowsHash
 from tfr_assets.sources.csv_text import CsvReader
 from tfr_assets.sources.dict_rows import ShapesVaryError
 from tfr_assets.sources.files import FileBatches, RawFile, reading
+from tfr_assets.sources.ignored import Ignored
 from tfr_assets.sources.inventory import Inventory
 from tfr_assets.sources.jsonl import JsonReader
 from tfr_assets.sources.kinds import SPLIT, SPLIT_BY, TABLE, Found, kind_named
@@ -30,7 +32,8 @@ from tfr_assets.sources.landing import (
     temporary_folder,
     write_parts,
 )
-from tfr_assets.sources.paths import find_files, first_folder
+from tfr_assets.sources.names import ENDINGS
+from tfr_assets.sources.paths import find_data, first_folder
 from tfr_assets.sources.python_values import Form
 from tfr_assets.sources.schema import TypesTooNarrowError, check_same, conform, empty_batch, plain_schema
 from tfr_assets.sources.shuffle import shuffle
@@ -119,10 +122,7 @@ def _of_listing(source: Source, landing: Path, progress: Progress) -> Inventory:
         shutil.rmtree(work)
         if not any(part.rows for part in landed.parts):
             raise SourceError(f"{source}: no file of it can become a record{_why(found)}.")
-        if found.skipped:
-            found.log.replace(skipped)
-        else:
-            skipped.unlink(missing_ok=True)
+        _keep_log(found.log, skipped)
         classes = json.dumps(found.classes, sort_keys=True)
         fingerprint = _fingerprint(source, source.kind, [rows.hexdigest(), classes, *found.made_by])
         landed = finish(folder, landing, fingerprint, landed)
@@ -150,7 +150,16 @@ def _of_landed_listing(source: Source, landed: Landed, fingerprint: str, found: 
         classes=found.classes,
         skipped=found.skipped,
         first_skipped=tuple(found.first_skipped),
+        warnings=tuple(found.warnings),
     )
+
+
+def _keep_log(log: Path, kept: Path) -> None:
+    """Puts the list of files that were left out in its place; there is none if all were taken."""
+    if log.exists():
+        log.replace(kept)
+    else:
+        kept.unlink(missing_ok=True)
 
 
 def _refuse_own_output(source: Source, landing: Path) -> None:
@@ -163,7 +172,7 @@ def _refuse_own_output(source: Source, landing: Path) -> None:
 
 def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
     _refuse_own_output(source, landing)
-    raw = find_files(source)
+    raw, others = find_data(source)
     format_ = raw[0].format
     check_options(format_, source.options)
     files = _hash(raw, progress)
@@ -183,7 +192,20 @@ def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
         files = [replace(file, rows=rows) for file, rows in zip(files, landed.raw_rows, strict=True)]
         inventory = _inventory(source, files, landed, fingerprint)
     _check_unchanged(raw, files)
-    return inventory
+    return replace(inventory, warnings=_warn_of_ignored(others, landing))
+
+
+def _warn_of_ignored(files: Sequence[str], landing: Path) -> tuple[str, ...]:
+    """Lists files of a folder that are no tables, and returns what to tell of them."""
+    ignored = Ignored(None, ENDINGS, "a table")
+    lines = [line for file in files if (line := ignored.add(file))]
+    warning = ignored.warning()
+    if not warning:
+        (landing / SKIPPED).unlink(missing_ok=True)
+        return ()
+    landing.mkdir(parents=True, exist_ok=True)
+    write_atomically(landing / SKIPPED, "".join(lines).encode())
+    return (warning,)
 
 
 def _check_unchanged(raw: Sequence[RawFile], files: Sequence[SourceFile]) -> None:

@@ -9,8 +9,7 @@ from io import BytesIO
 import numpy as np
 from PIL import Image, ImageOps
 
-from tfr_assets.sources.kinds import BadFileError
-from tfr_assets.sources.media.image_header import open_image, orientation_of
+from tfr_assets.sources.media.image_header import open_image, orientation_of, pillow_errors
 from tfr_assets.sources.media.image_options import Conversion
 
 _GAP = 2  # a JPEG is decoded at a fraction of its size, but at no less than this many times the wanted one
@@ -27,13 +26,11 @@ def decode(data: bytes, conversion: Conversion, max_pixels: int) -> tuple[str, I
     found, image = open_image(data, max_pixels)
     format_ = conversion.format or ("jpeg" if found == "jpeg" else "png")
     turned = orientation_of(image) >= 5  # height and width change places
-    try:
+    with pillow_errors("cannot be decoded"):
         if conversion.size and found == "jpeg":
             height, width = conversion.size[::-1] if turned else conversion.size
             image.draft(None, (width * _GAP, height * _GAP))
         image.load()
-    except (SyntaxError, OSError, ValueError, EOFError) as error:
-        raise BadFileError(f"cannot be decoded: {error!s:.200}") from error
     upright = ImageOps.exif_transpose(image) if orientation_of(image) > 1 else image
     plain = _plain(upright, format_, conversion.channels)
     if conversion.size and plain.size != conversion.size[::-1]:

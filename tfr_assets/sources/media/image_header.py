@@ -1,4 +1,4 @@
-"""What an image's first and last bytes tell; nothing is decoded.
+"""What an image's first and last bytes tell; nothing is decoded but the first frame of a GIF.
 
 A file that is cut short is found by its end: JPEG's marker, PNG's last chunk, GIF's trailer, the sizes that BMP and
 WebP state. PNG alone has checksums; they are checked, because Pillow decodes without looking at them. Bytes behind the
@@ -7,7 +7,8 @@ end are common (cameras append previews) and do no harm, except to BMP.
 
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from typing import NamedTuple
 
@@ -16,11 +17,17 @@ from PIL.ImageFile import ImageFile
 
 from tfr_assets.sources.columnar import guess
 from tfr_assets.sources.kinds import BadFileError
+from tfr_assets.sources.media.image_gif import first_frame
 
 _ORIENTATION = 0x0112  # EXIF's tag
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_CHUNK = struct.Struct(">I4s")
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by color type
+_PNG_PALETTE = 3  # color type
+_PNG_KNOWN = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
+_JPEG_CODED = {0xC3: "lossless", **dict.fromkeys((0xC5, 0xC6, 0xC7), "hierarchical"), 0xCB: "lossless"}
+_JPEG_CODED |= dict.fromkeys((0xCD, 0xCE, 0xCF), "hierarchical")
+_JPEG_SCAN = 0xDA
 _BMP_HEADER = struct.Struct("<2sIHHIIiiHHI")
 _OPENERS: Mapping[str, Callable[[BytesIO], ImageFile]] = {
     "jpeg": JpegImagePlugin.JpegImageFile,
@@ -61,6 +68,11 @@ def read_header(data: bytes, max_pixels: int) -> Header:
     """
     format_, image = open_image(data, max_pixels)
     width, height = image.size
+    if format_ == "gif":
+        frame = first_frame(data, max_pixels)
+        width, height = frame.width, frame.height
+    elif format_ == "jpeg":
+        _check_coding(data)
     return Header(format_, height, width, _channels(format_, image, data), orientation_of(image))
 
 
@@ -72,11 +84,9 @@ def open_image(data: bytes, max_pixels: int) -> tuple[str, ImageFile]:
     """
     format_ = _format_of(data)
     stream = BytesIO(data)
-    try:
+    with pillow_errors(f"is {_named(format_)}, but its header is damaged or cut short"):
         # not by Image.open, whose limit of pixels is the process's, not the source's
         image = _OPENERS[format_](stream)
-    except (SyntaxError, OSError, ValueError) as error:
-        raise BadFileError(f"is {_named(format_)}, but its header is damaged or cut short: {error!s:.200}") from error
     width, height = image.size
     if width * height > max_pixels:
         raise BadFileError(f"has {width:,} × {height:,} pixels, more than `max_pixels` ({max_pixels:,})")
@@ -87,11 +97,27 @@ def open_image(data: bytes, max_pixels: int) -> tuple[str, ImageFile]:
     return format_, image
 
 
+@contextmanager
+def pillow_errors(what: str) -> Iterator[None]:
+    """Turns whatever Pillow raises of an image into a BadFileError that begins with `what`.
+
+    Its plug-ins raise SyntaxError, OSError, ValueError, EOFError, struct.error, IndexError, DecompressionBombError, and
+    others: one image must not end a listing that skips bad files.
+    """
+    try:
+        yield
+    except (BadFileError, MemoryError):
+        raise
+    except Exception as error:
+        raise BadFileError(f"{what}: {str(error) or type(error).__name__:.200}") from error
+
+
 def orientation_of(image: ImageFile) -> int:
     """Returns the EXIF orientation, 1 where there is none."""
     try:
-        found = image.getexif().get(_ORIENTATION, 1)
-    except (SyntaxError, OSError, ValueError, struct.error):  # no viewer follows damaged EXIF either
+        with pillow_errors("has damaged EXIF data"):
+            found = image.getexif().get(_ORIENTATION, 1)
+    except BadFileError:  # no viewer follows damaged EXIF either
         return 1
     return found if found in range(1, 9) else 1
 
@@ -120,23 +146,56 @@ def _named(format_: str) -> str:
 
 
 def _check_chunks(data: bytes) -> None:
-    """Holds the chunks of a PNG against their checksums; those that readers may pass over are passed over."""
+    """Holds the chunks of a PNG against their checksums and order; those that readers may ignore are ignored."""
     view = memoryview(data)
     at = len(_PNG)
+    chunks: list[bytes] = []
     while len(data) >= at + 12:
         size, name = _PNG_CHUNK.unpack_from(data, at)
         end = at + 8 + size
         if len(data) < end + 4:
             break
-        is_critical = name[:1].isupper()
-        if is_critical and zlib.crc32(view[at + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
-            raise BadFileError(
-                f"is a damaged PNG: the checksum of chunk {name.decode('ascii')} at byte {at:,} is wrong"
-            )
+        if name[:1].isupper():
+            place = f"chunk {name.decode('ascii', 'backslashreplace')} at byte {at:,}"
+            if zlib.crc32(view[at + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
+                raise BadFileError(f"is a damaged PNG: the checksum of {place} is wrong")
+            if problem := _misplaced(name, chunks, data):
+                raise BadFileError(f"is a damaged PNG: {place} {problem}")
         if name == b"IEND":
             return
+        chunks.append(name)
         at = end + 4
     raise BadFileError("is a PNG that is cut short: its end is missing")
+
+
+def _misplaced(name: bytes, before: Sequence[bytes], data: bytes) -> str:
+    """Returns why no reader takes a critical chunk behind the chunks `before`; nothing if all do."""
+    if name not in _PNG_KNOWN:
+        return "is not a chunk of PNG"
+    if (name == b"IHDR") == bool(before):
+        return "is not where the header belongs"
+    if name == b"PLTE" and (b"PLTE" in before or b"IDAT" in before):
+        return "is not where the palette belongs"
+    if name == b"IDAT":
+        if data[25] == _PNG_PALETTE and b"PLTE" not in before:
+            return "comes before the palette"
+        if b"IDAT" in before and before[-1] != b"IDAT":
+            return "is apart from the other image data"
+    if name == b"IEND" and b"IDAT" not in before:
+        return "comes before any image data"
+    return ""
+
+
+def _check_coding(data: bytes) -> None:
+    """Refuses a JPEG that is coded as TensorFlow's reader cannot decode."""
+    at = 2
+    while at + 4 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if coding := _JPEG_CODED.get(marker):
+            raise BadFileError(f"is a {coding} JPEG, which TensorFlow does not decode; `format: png` may convert it")
+        if marker == _JPEG_SCAN:
+            return
+        at += 1 if marker == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4], "big")
 
 
 def _has_end(format_: str, data: bytes, image_data: int) -> bool:

@@ -1,10 +1,9 @@
 """A folder of files → a listing, in natural order and bounded memory."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from tfr_assets.sources.source import Source
 
 REMEDY = "Mend or remove it, or say `on_error: skip` to leave out whatever is bad."
-_MOST_ENDINGS = 10  # that a message about other files tells
 
 
 def list_files(
@@ -98,7 +96,7 @@ class _Listing:
             SourceError: There are none.
         """
         folders: set[str] = set()
-        others: Counter[str] = Counter()
+        ignored = self.found.ignored(self.medium.endings, _article(self.medium.noun))
         depth = 2 if self.splits else 1
 
         def fitting() -> Iterator[str]:
@@ -110,13 +108,14 @@ class _Listing:
                         folders.add(path)
                 elif path[path.rfind(".") :].lower() in self.medium.endings:
                     yield path
-                elif (ending := PurePosixPath(path).suffix.lower()) in others or len(others) < _MOST_ENDINGS:
-                    others[ending] += 1
+                else:
+                    ignored.add(path)
 
         files = SortedNames(fitting(), work)
         if not files.count:
             looked = f"no {self.medium.noun} is there: looked for {', '.join(self.medium.endings)}"
-            raise SourceError(f"{self.path}: {looked}; found {_told(others)}.")
+            raise SourceError(f"{self.path}: {looked}; found {ignored}.")
+        self.found.warn_of(ignored)
         return files, folders
 
     def labeller(
@@ -183,8 +182,5 @@ def _shown(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode()
 
 
-def _told(endings: Counter[str]) -> str:
-    """Returns which endings there are, for a message."""
-    if not endings:
-        return "no file at all"
-    return ", ".join(f"{count} ending in {ending or 'nothing'}" for ending, count in endings.most_common())
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

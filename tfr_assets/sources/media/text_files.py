@@ -53,7 +53,7 @@ def list_text_lines(source: Source, options: TextOptions, found: Found) -> Itera
             raise SourceError(f"{tree.root}/{file}: {reason}.")
         found.skip(file, reason)
 
-    places = _places(tree, source, options, bad)
+    places = _places(tree, source, options, bad, found)
     raw = {file: RawFile(_path(tree, file), "", source.storage_options) for file in places}
     infos = {file: raw[file].info() for file in places}
     total = sum(size for size, _ in infos.values())
@@ -78,19 +78,30 @@ def list_text_lines(source: Source, options: TextOptions, found: Found) -> Itera
         found.classes[label_key(TEXT)] = class_names(classes, options.labels)
 
 
-def _places(tree: Tree, source: Source, options: TextOptions, bad: _Bad) -> dict[str, tuple[str | None, str]]:
+def _places(
+    tree: Tree, source: Source, options: TextOptions, bad: _Bad, found: Found
+) -> dict[str, tuple[str | None, str]]:
     """Returns each file's split, and its path below the split's folder; files in natural order.
 
     Raises:
         SourceError: There are none.
     """
-    found = [path for path in tree.entries(bad) if not path.endswith("/")]
-    fitting = found if is_one_file(source) else [file for file in found if _fits(file, options.endings)]
+    ignored = found.ignored(options.endings, "a text")
+    fitting = []
+    is_one = is_one_file(source)
+    for path in tree.entries(bad):
+        if path.endswith("/"):
+            continue
+        if is_one or _fits(path, options.endings):
+            fitting.append(path)
+        else:
+            ignored.add(path)
     if not fitting:
-        there = sorted({PurePosixPath(file).suffix.lower() or "nothing" for file in found})
-        told = f"those that are there end in {', '.join(there[:10])}" if there else "there is no file at all"
         looked = f"looked for files ending in {', '.join(options.endings)}"
+        there = sorted(ending or "nothing" for ending in ignored.counts)
+        told = f"those that are there end in {', '.join(there)}" if there else "there is no file at all"
         raise SourceError(f"{source}: no text is there: {looked}; {told}.")
+    found.warn_of(ignored)
     splits: Sequence[str] = source.splits.folder if source.splits else ()
     places: dict[str, tuple[str | None, str]] = {}
     for file in sorted(fitting, key=natural):

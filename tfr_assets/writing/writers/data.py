@@ -1,6 +1,6 @@
 """Whatever a program has → Arrow batches of one schema."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import chain, islice
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.callables import batches_of, items_of, tables_of
 from tfr_assets.sources.dict_rows import described
-from tfr_assets.sources.python_values import Form, as_arrow, as_numpy
+from tfr_assets.sources.python_values import Form, as_arrow, as_numpy, is_array_like, native
 from tfr_assets.sources.schema import empty_batch
 from tfr_assets.writing.writers.payloads import PAYLOADS
 
@@ -83,14 +83,29 @@ def _payload(item: Any, index: int) -> bytes:
 def _from_columns(columns: Mapping[str, Any]) -> pa.Table:
     arrays = {}
     for name, values in columns.items():
+        _check_is_column(name, values)
         try:
             arrays[name] = _column(values)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise SourceError(f"{_NAME}: column {name!r} cannot become Arrow: {error}") from error
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise SourceError(f"{_NAME}: columns are of different lengths: {lengths}")
     return pa.table(arrays)
+
+
+def _check_is_column(name: object, values: Any) -> None:
+    """Refuses what iterates over something else than a column's values: keys, letters, an order by chance."""
+    if isinstance(values, Mapping | Set | str | _BYTES):
+        raise SourceError(
+            f"{_NAME}: column {name!r} is {described(values)}. Give a list or array of its values; for rows, "
+            "give a list of dicts, one a row"
+        )
+    if hasattr(values, "column_names") or (hasattr(values, "columns") and not isinstance(values, np.ndarray)):
+        raise SourceError(
+            f"{_NAME}: {name!r} is a table ({type(values).__name__}), not a column. Write each table by itself, "
+            f"such as `write(data[{name!r}], …, shards=…, split={name!r})`"
+        )
 
 
 def _column(values: Any) -> pa.Array | pa.ChunkedArray:
@@ -99,4 +114,7 @@ def _column(values: Any) -> pa.Array | pa.ChunkedArray:
     if type(values).__module__.split(".")[0] == "pandas":
         return pa.Array.from_pandas(values)
     values = as_numpy(values)
-    return pa.array(values) if isinstance(values, np.ndarray) and values.ndim == 1 else as_arrow(list(values))
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return pa.array(native(values))
+    items = list(values)
+    return as_arrow([as_numpy(item) for item in items] if any(map(is_array_like, set(map(type, items)))) else items)

@@ -1,0 +1,54 @@
+"""What is in a source's folder and is not taken is told of, whatever the kind of source."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sources.kind_records import inventory_of
+from tests.sources.media_files import encoded, image, write
+from tfr_assets.sources import SKIPPED, Inventory
+
+FILES = {
+    "table": ({"1.csv": b"a\n1\n", "2.csv": b"a\n2\n"}, lambda path: path),
+    "images": ({"1.png": encoded(image(), "PNG")}, lambda path: {"images": path}),
+    "documents": ({"1.txt": b"x"}, lambda path: {"text": path}),
+    "lines": ({"1.txt": b"x"}, lambda path: {"text": {"path": path, "per": "line"}}),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_of_other_endings_are_told_of(kind: str, tmp_path: Path) -> None:
+    files, said = FILES[kind]
+    folder = write(tmp_path / "data", files)
+    landing = tmp_path / "landing"
+    from tfr_assets.sources import parse_source, take_inventory
+
+    source = parse_source(said(str(folder)))
+    assert take_inventory(source, landing).warnings == ()
+    assert not (landing / SKIPPED).exists()
+    write(folder, {"more/3.xlsx": b"PK", "4.m4a": b"", "5.M4A": b""})
+    inventory = take_inventory(source, landing)
+    assert inventory.rows == len(files)
+    assert len(inventory.warnings) == 1
+    assert "3 files in the folder are ignored: 2 ending in .m4a, 1 ending in .xlsx" in inventory.warnings[0]
+    assert Inventory.from_json(inventory.to_json()).warnings == inventory.warnings
+    listed = [line.split("\t")[0] for line in (landing / SKIPPED).read_text().splitlines()]
+    assert sorted(Path(each).name for each in listed) == ["3.xlsx", "4.m4a", "5.M4A"]
+    for name in ("more/3.xlsx", "4.m4a", "5.M4A"):
+        (folder / name).unlink()
+    assert take_inventory(source, landing).warnings == ()
+    assert not (landing / SKIPPED).exists()
+
+
+def test_parts_that_share_a_folder_do_not_tell_of_each_other(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", {"1.png": encoded(image(), "PNG"), "1.txt": b"x"})
+    parts: list[Any] = [
+        {"images": {"path": str(folder), "labels": "none"}},
+        {"text": {"path": str(folder), "labels": "none"}},
+    ]
+    assert inventory_of({"mixed": {"key": "id", "parts": parts}}, tmp_path).warnings == ()
+    other = write(tmp_path / "other", {"1.txt": b"x", "2.md5": b""})
+    parts[1] = {"text": {"path": str(other), "labels": "none"}}
+    told = inventory_of({"mixed": {"key": "id", "parts": parts}}, tmp_path).warnings
+    assert len(told) == 2 and "1 ending in .txt" in told[0] and "1 ending in .md5" in told[1]
