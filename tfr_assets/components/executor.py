@@ -36,13 +36,15 @@ def warm_workers(context: dg.InitExecutorContext) -> "Executor":
     from dagster._core.execution.retries import RetryMode
     from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
+    from tfr_assets.components.apart import HeldApart
     from tfr_assets.components.steps.executor import WarmExecutor
 
     config: Mapping[str, Any] = context.executor_config
-    return WarmExecutor(
+    workers = WarmExecutor(
         preload=PRELOAD,
         max_concurrent=config["max_concurrent"] or int(os.environ.get(WORKERS_VARIABLE) or os.cpu_count() or 1),
         retry_mode=RetryMode.from_config(config["retries"]) or RetryMode.ENABLED,
         tag_limits=config.get("tag_concurrency_limits") or [],
         dependencies=StepDependencyConfig.from_config(config.get("step_dependency_config")),
     )
+    return HeldApart(workers)
