@@ -256,12 +256,11 @@ class _Recorder:
 
     # bytes
 
-    def _file(self, text: str) -> tuple[int, list[int] | None]:
-        descriptor = int(text.partition("<")[0].partition(",")[0])
-        return descriptor, self._open.get(descriptor)
+    def _file(self, text: str) -> list[int] | None:
+        return self._open.get(_descriptor(text))
 
     def _on_write(self, text: str, result: int) -> None:
-        descriptor, file = self._file(text)
+        file = self._file(text)
         if file is None:
             path = _FILE.match(text)
             assert not (path and path[2] and self._is_below(_decode(path[2]).decode())), text[:300]
@@ -275,7 +274,7 @@ class _Recorder:
         file[1] += len(data)
 
     def _on_read(self, text: str, result: int) -> None:
-        if file := self._file(text)[1]:
+        if file := self._file(text):
             file[1] += result
 
     _on_readv = _on_read
@@ -286,14 +285,14 @@ class _Recorder:
     _on_fallocate = _on_pread64  # with FALLOC_FL_KEEP_SIZE; a size that changes would show in the replay
 
     def _on_lseek(self, text: str, result: int) -> None:
-        if file := self._file(text)[1]:
+        if file := self._file(text):
             file[1] = result
 
     def _on_close(self, text: str, result: int) -> None:
-        self._open.pop(self._file(text)[0], None)
+        self._open.pop(_descriptor(text), None)
 
     def _on_ftruncate(self, text: str, result: int) -> None:
-        if file := self._file(text)[1]:
+        if file := self._file(text):
             self._made.operations.append(Write(file[0], int(text.rpartition(", ")[2]), None))
 
     def _on_copy_file_range(self, text: str, result: int) -> None:
@@ -308,10 +307,14 @@ class _Recorder:
         source[1] += result
 
     def _on_fsync(self, text: str, result: int) -> None:
-        if file := self._file(text)[1]:
+        if file := self._file(text):
             self._made.operations.append(Sync(file[0]))
 
     _on_fdatasync = _on_fsync
+
+
+def _descriptor(text: str) -> int:
+    return int(text.partition("<")[0].partition(",")[0])
 
 
 def _decode(hexes: str) -> bytes:

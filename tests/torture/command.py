@@ -22,6 +22,7 @@ from .truth import Tree, meaning, tree_of
 PROJECT = Path(__file__).parents[2]
 SHARDS = 6
 NOBODY = 65534
+_MADE = ("raw", "shards", "merged")
 _GROUPS = Path("/sys/fs/cgroup")
 _OPEN = """
 python=$1 closed=$2; shift 2
@@ -82,8 +83,8 @@ class Copy:
             kill_session(process.pid)
 
     def shards(self) -> Tree:
-        """What there is of the dataset, its measurements aside."""
-        return {name: content for name, content in meaning(tree_of(self.data)).items() if not name.startswith("readers")}
+        """What there is of the dataset: inventory, shards, merged file."""
+        return {name: content for name, content in meaning(tree_of(self.data)).items() if name.split("/")[0] in _MADE}
 
 
 def make_copy(root: Path, version: int = 0) -> Copy:

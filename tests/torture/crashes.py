@@ -47,7 +47,7 @@ def crashes(recording: Recording, model: Model, choose: random.Random) -> Iterat
         for share in (0.0, 1.0):
             pending = _pending(recording.operations[:point])
             dropped = () if share else pending.binds
-            yield _state(recording, point, dropped, {file: (share, False) for file in pending.files})
+            yield _state(recording, point, dropped, dict.fromkeys(pending.files, (share, False)))
     while True:
         point = choose.choice(points)
         pending = _pending(recording.operations[:point])
@@ -74,9 +74,7 @@ def _pending(operations: list[Operation]) -> _Pending:
     return _Pending(tuple(binds), tuple(files))
 
 
-def _dropped(
-    operations: list[Operation], pending: _Pending, model: Model, choose: random.Random
-) -> tuple[int, ...]:
+def _dropped(operations: list[Operation], pending: _Pending, model: Model, choose: random.Random) -> tuple[int, ...]:
     if model == "weak":
         return tuple(place for place in pending.binds if choose.random() < 0.5)
     by_folder: dict[int, list[int]] = {}
@@ -87,9 +85,7 @@ def _dropped(
     return tuple(place for places in by_folder.values() for place in places[choose.randint(0, len(places)) :])
 
 
-def _state(
-    recording: Recording, point: int, dropped: tuple[int, ...], torn: dict[int, tuple[float, bool]]
-) -> Crash:
+def _state(recording: Recording, point: int, dropped: tuple[int, ...], torn: dict[int, tuple[float, bool]]) -> Crash:
     operations = recording.operations[:point]
     synced = {operation.file: place for place, operation in enumerate(operations) if isinstance(operation, Sync)}
     folders = {number: dict(names) for number, names in recording.folders.items()}

@@ -122,7 +122,9 @@ SCENARIOS: dict[str, Scenario] = {
         lambda root: write_folder(root, 0, None), lambda root: write_folder(root, 1, None), "sample.tfrecord"
     ),
     "a folder replaced": Scenario(lambda root: write_folder(root, 0), lambda root: write_folder(root, 1)),
-    "a folder of another number": Scenario(lambda root: write_folder(root, 0, 3), lambda root: write_folder(root, 1, 2)),
+    "a folder of another number": Scenario(
+        lambda root: write_folder(root, 0, 3), lambda root: write_folder(root, 1, 2)
+    ),
 }  # fmt: skip
 
 

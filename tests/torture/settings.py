@@ -9,6 +9,8 @@ import random
 import time
 from collections.abc import Iterator
 
+import pytest
+
 SEED = int(os.environ.get("TFR_TORTURE_SEED") or 1)
 SECONDS = float(os.environ.get("TFR_TORTURE_SECONDS") or 0)
 
@@ -25,3 +27,9 @@ def cases(short: int) -> Iterator[int]:
     while case < short or time.monotonic() < stop:
         yield case
         case += 1
+
+
+def need_time() -> None:
+    """Skips a test that is too long for the short form."""
+    if not SECONDS:
+        pytest.skip("takes minutes: set TFR_TORTURE_SECONDS, or run `make torture`")

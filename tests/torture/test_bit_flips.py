@@ -1,4 +1,4 @@
-"""A flipped bit in any file of a dataset's folder is found or harmless, never read as data, and healed by the next run."""
+"""A flipped bit in any file of a dataset's folder is found, never read as data, and healed by the next run."""
 
 import random
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_a_flipped_bit_is_found_never_read_and_healed(source: str, fast_folder: 
     put_raw(fast_folder, 1)
     refresh(made, merge=True)
     whole = tree_of(data)
-    for case in cases(short=60):
+    for case in cases(short=40):
         put_tree(data, whole)
         names = sorted(name for name, content in whole.items() if content)
         name = names[case] if case < len(names) else choose.choice(names)  # each at least once
@@ -49,7 +49,7 @@ def _damaged(content: bytes, choose: random.Random) -> tuple[bytes, str]:
     if kind == "zeros" and any(content[place : place + 512]):
         return content[:place] + bytes(len(content[place : place + 512])) + content[place + 512 :], f"zeros at {place}"
     if kind == "more":
-        return content + content[:place + 1], f"{place + 1} bytes more"
+        return content + content[: place + 1], f"{place + 1} bytes more"
     if kind == "twice":
         return content[:place] + content[place : place + 1] + content[place:], f"byte {place} twice"
     return content[:place], f"cut at {place}"

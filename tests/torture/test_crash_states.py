@@ -34,7 +34,7 @@ def test_no_power_cut_leaves_anything_that_is_mistaken_for_data(name: str, model
     seen: set[int] = set()
     outcomes: Counter[str] = Counter()
     states = crashes(recording, model, choices(f"{name} {model}"))
-    for _ in cases(short=30):
+    for _ in cases(short=15):
         crash = next((state for state in islice(states, 1000) if _mark(state.tree) not in seen), None)
         if crash is None:
             break  # these are all

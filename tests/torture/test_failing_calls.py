@@ -1,4 +1,4 @@
-"""A system call that fails (EIO, a full disk, no more files) is one typed error that names a file; a rerun completes."""
+"""A system call that fails (EIO, no space, no more files) is one typed error that names a file; a rerun completes."""
 
 import re
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def test_any_call_may_fail(name: str, fast_folder: Path) -> None:
     ended = run_traced(act, name, root, strace=TRACED, output=root / "trace")
     assert ended.error is None, ended.error
     done, calls = tree_of(data), list(_calls(ended.trace, data))
-    for _ in cases(short=4):
+    for _ in cases(short=3):
         call = choose.choice(calls)
         fault = choose.choice(CALLS[call.name])
         inject = f"inject={call.name}:error={fault}:when={call.number}"

@@ -1,4 +1,4 @@
-"""What describes the data (manifests, indexes, specs, inventories, YAML) may hold anything: a typed error, soon, or no harm."""
+"""Manifests, indexes, specs, inventories and YAML may hold anything: a typed error, soon, or no harm."""
 
 import json
 import random
@@ -43,7 +43,7 @@ def _mutate_files(root: Path, source: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     whole = tree_of(data)
     names = [name for name in whole if name.endswith((".json", ".idx"))]
-    for _ in cases(short=60):
+    for _ in cases(short=40):
         put_tree(data, whole)
         name = choose.choice(names)
         mutated = mutate(whole[name], choose)
@@ -69,7 +69,9 @@ def _or_error(function: Callable[[], Any]) -> Any:
 
 def mutate(content: bytes, choose: random.Random) -> bytes:
     """Changes a text file, as an accident or a joker might."""
-    kind = choose.choice(("value", "value", "value", "key", "byte", "cut", "deep", "not text", "long", "nothing", "lines"))
+    kind = choose.choice(
+        ("value", "value", "value", "key", "byte", "cut", "deep", "not text", "long", "nothing", "lines")
+    )
     place = choose.randrange(len(content))
     if kind in ("value", "key"):
         try:
@@ -128,7 +130,8 @@ attributes:
 """
 LAUGHS = "a0: &a0 [lol, lol]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 YAML_SNIPPETS = (
-    "\t", "[" * 3000, "{a: " * 3000, "9" * 5000, "&a [*a]", "*b", "!!python/object/apply:os.system [false]", "\x85", "---",
+    "\t", "[" * 3000, "{a: " * 3000, "9" * 5000, "&a [*a]", "*b",
+    "!!python/object/apply:os.system [false]", "\x85", "---",
     "{{ 1/0 }}", "{{ env.NOTHING }}", "{% for %}", "0x" + "f" * 5000, "1e999", ".nan", "2026-99-99", "? ", ": ", LAUGHS,
     "!!binary x", "<<: *a", "- - - -", "\ufeff", "''", "null", "yes", "12:30:45", "|", "%YAML 9.9",
 )  # fmt: skip
@@ -140,7 +143,8 @@ def test_yaml_may_hold_anything(fast_folder: Path) -> None:
     for folder in (defs.parent.parent, defs.parent):
         (folder / "__init__.py").touch()
     (fast_folder / "pyproject.toml").write_text(
-        '[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "demo"\nregistry_modules = ["tfr_assets"]\n'
+        '[tool.dg]\ndirectory_type = "project"\n'
+        '[tool.dg.project]\nroot_module = "demo"\nregistry_modules = ["tfr_assets"]\n'
     )
     ended = run_forked(_mutate_yaml, fast_folder, defs / "defs.yaml")
     case = (fast_folder / "case").read_text()

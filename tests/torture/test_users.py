@@ -10,10 +10,9 @@ from tfr_assets.errors import TfrError
 
 from .command import NOBODY, as_nobody, make_copy
 from .scenarios import SCENARIOS, act
-from .settings import cases, choices
+from .settings import cases, choices, need_time
 from .traced import run_forked
 from .truth import before_and_after, check_reading, check_vouching, check_whole, meaning, put_tree, tree_of
-
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -23,7 +22,7 @@ def test_a_user_without_rights_is_refused_in_words(name: str, fast_folder: Path)
     fast_folder.chmod(0o755)
     data.mkdir()
     before, done = before_and_after(name, fast_folder)
-    for _ in cases(short=3):
+    for _ in cases(short=2):
         put_tree(data, before)
         folders = [data, *sorted(path for path in data.rglob("*") if path.is_dir())]
         for path in (fast_folder, *fast_folder.rglob("*")):
@@ -54,6 +53,7 @@ def _as_nobody(name: str, root: Path) -> None:
 
 
 def test_the_commands_serve_a_user_who_has_no_home(tmp_path: Path) -> None:
+    need_time()
     before = as_nobody()
     copy = make_copy(tmp_path / "copy")
     for path in (copy.root, *copy.root.rglob("*")):

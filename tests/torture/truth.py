@@ -19,7 +19,9 @@ Tree = dict[str, bytes]
 def tree_of(root: Path) -> Tree:
     """All files below a folder; of an empty folder, its path with a `/` behind."""
     files = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    return files | {f"{path.relative_to(root)}/": b"" for path in root.rglob("*") if path.is_dir() and not any(path.iterdir())}
+    return files | {
+        f"{path.relative_to(root)}/": b"" for path in root.rglob("*") if path.is_dir() and not any(path.iterdir())
+    }
 
 
 def put_tree(root: Path, tree: Tree) -> None:
