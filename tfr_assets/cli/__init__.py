@@ -1,6 +1,7 @@
 """The command line, `tfr`: what the UI does, without a browser.
 
-Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. 130: interrupted.
+Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. Stopped: 130 by Ctrl-C, 143 by SIGTERM, 129 by
+SIGHUP, which a terminal sends when it is closed.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.reading.names import READER_NAMES
 
@@ -44,18 +46,18 @@ class _Files(click.Path):
         return super().convert(folder if folder.is_dir() and not Path(value).exists() else value, param, ctx)
 
 
-class _Interruptible(click.Group):
-    """Ctrl-C is neither bad data nor a failed run, whatever it stops."""
+class _Stoppable(click.Group):
+    """Being stopped is neither bad data nor a failed run, whatever it stops."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (KeyboardInterrupt, click.Abort):
             click.echo("tfr: interrupted", err=True)
-            ctx.exit(130)
+            ctx.exit(stop_code())
 
 
-@click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Stoppable, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tfr-assets")
 def cli() -> None:
     """Turn raw data into verified TFRecord shards, and look after them.
@@ -69,7 +71,8 @@ def cli() -> None:
     tfr bench readers flights             which reader is fastest here?
     tfr bench writers flights             which way of writing is the fastest?
 
-    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
+    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 stopped by Ctrl-C, 143 by
+    SIGTERM, 129 by SIGHUP (the terminal was closed).
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
 
 
@@ -168,7 +171,7 @@ def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Pro
 
     prepare(names[0])  # imports what steps need while this process imports Dagster
     try:
-        from tfr_assets.cli.execute import dagster_home, open_instance
+        from tfr_assets.cli.instance import dagster_home, open_instance
         from tfr_assets.cli.terminal import stderr_to, steps_bar
 
         chosen = [_dataset(name) for name in dict.fromkeys(names)]
@@ -197,7 +200,7 @@ def _print_failures(outcome: "Outcome") -> None:
 
 def _exit(outcomes: "Sequence[Outcome]") -> None:
     if any(outcome.interrupted for outcome in outcomes):
-        sys.exit(130)
+        sys.exit(stop_code())
     sys.exit(0 if all(outcome.ok for outcome in outcomes) else 1)
 
 
@@ -388,6 +391,7 @@ def _print_json(document: Any) -> None:
 
 def main() -> None:
     """Runs the command line; the entry point of `tfr`."""
+    handle_stop_signals()
     try:
         cli(prog_name="tfr")
     except TfrError as error:

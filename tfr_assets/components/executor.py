@@ -14,6 +14,8 @@ from tfr_assets.components.steps.crew import PRELOAD
 if TYPE_CHECKING:
     from dagster._core.executor.base import Executor
 
+from tfr_assets.components.apart import held_apart
+
 WORKERS_VARIABLE = "TFR_WORKERS"
 _CONFIG = {
     "max_concurrent": dg.Field(
@@ -27,7 +29,7 @@ _CONFIG = {
 
 def build_executor() -> dg.ExecutorDefinition:
     """Returns the executor; `$TFR_WORKERS` says how many steps run at once, by default one a processor."""
-    return warm_workers
+    return held_apart(warm_workers)
 
 
 @dg.executor(name="warm_workers", config_schema=_CONFIG, requirements=dg.multiple_process_executor_requirements())

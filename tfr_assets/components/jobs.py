@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 
 from tfr_assets.components.look import Look
+from tfr_assets.components.runs import DATASET_TAG
 
-DATASET_TAG = "tfr/dataset"  # dagster.yaml lets one run a dataset through at a time
 _ALL_STEPS = {"dagster/retry_strategy": "ALL_STEPS"}  # see shards.py; what is there already is skipped anyway
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from tfr_assets.components.runs import DATASET_TAG
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import CODE_VERSION
 
@@ -47,7 +48,7 @@ class Look:
             "description": f"{self.description}\n\n{description}".strip(),
             "kinds": kinds,
             "owners": list(self.owners),
-            "tags": dict(self.tags),
+            "tags": {**self.tags, DATASET_TAG: self.dataset.name},
             **settings,
         }
 
