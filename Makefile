@@ -13,8 +13,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.samples ## materialize the bundled datasets, end to end
-	@$(BIN)/tfr run flights tones topics mixed
-	@$(BIN)/tfr run --readers digits
+	@$(BIN)/tfr run digits tones topics mixed
+	@$(BIN)/tfr run --readers flights
 	@echo
 	@echo "  make ui      opens all of this in the Dagster UI, on the same instance and data"
 

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from tfr_assets.components.bench import Bench
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.records.compression import COMPRESSIONS
@@ -162,6 +163,17 @@ class WritersField(dg.Model):
     )
 
 
+class BenchField(dg.Model):
+    """What is measured. What is named here, if only as `{}`, has assets in the group NAME_bench."""
+
+    readers: ReadersField | None = Field(
+        None, description="How the readers are measured.", examples=[{"batch_size": 4096, "only": ["vectorized"]}]
+    )
+    writers: WritersField | None = Field(
+        None, description="How the writers are measured.", examples=[{"rows": 50_000, "workers": [1, 2, 4]}]
+    )
+
+
 def parse_shards(value: Any) -> int | dict[str, int] | None:
     """Returns the number of shards, of every split or by split; None for `auto`."""
     if value == "auto":
@@ -205,6 +217,19 @@ def parse_features(value: Any) -> FeatureOptions:
         names={column: tuple(of_column) for column, of_column in names.items()},
         fill=_by_column("fill", fields, lambda fill: isinstance(fill, int | float | str), "a number or text"),
     )
+
+
+def parse_bench(value: Any) -> Bench:
+    """Returns what is measured."""
+    fields = _mapping("bench", value, "a mapping with readers, writers or both, such as {readers: {}}")
+    _refuse_unknown("bench", fields, BenchField.model_fields)
+    try:
+        return Bench(
+            readers=parse_readers(fields["readers"]) if "readers" in fields else None,
+            writers=parse_writers(fields["writers"]) if "writers" in fields else None,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"bench.{error}") from error
 
 
 def parse_readers(value: Any) -> BenchOptions:
@@ -302,8 +327,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "compression": parse_compression,
     "features": parse_features,
     "shuffle": parse_shuffle,
-    "readers": parse_readers,
-    "writers": parse_writers,
+    "bench": parse_bench,
     "deps": parse_deps,
     "schedule": parse_schedule,
     "description": parse_description,
@@ -312,8 +336,13 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+_MOVED = {"readers": "bench: {readers: …}", "writers": "bench: {writers: …}"}
+
+
 def unknown_key(where: str, key: object, known: Iterable[str]) -> str:
     """Returns what is said of a key that nothing knows."""
+    if where in _MOVED:
+        return f"{where}: stands below `bench` now; write {_MOVED[where]}"
     known = list(known)
     return f"{where}: not a setting{did_you_mean(key, known)}. Known are {', '.join(known)}"
 

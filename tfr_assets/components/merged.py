@@ -30,7 +30,7 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
         from tfr_assets.writing.merged import merge_shards
 
         with reported(dataset=dataset.name):
-            merged = merge_shards(dataset, counted(logged(context.log.info)))
+            merged = merge_shards(look.current, counted(logged(context.log.info)))
         for split, file in merged.items():
             context.log.info(_story(split, file))
         version = "-".join(file.manifest.digest for file in merged.values())

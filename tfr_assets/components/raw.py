@@ -51,10 +51,8 @@ def _plan(context: dg.AssetExecutionContext, dataset: Dataset, inventory: Invent
     """Returns what is shown of the files to come. Raw data that cannot become records is still inventoried."""
     from tfr_assets.writing.sizing import plan_sizes
 
-    # a run that goes on to write shards was launched with the partitions known until now
-    alone = not any(tag.startswith("dagster/asset_partition_range") for tag in context.run.tags)
     try:
-        sizes = plan_sizes(dataset, inventory, replan=alone)
+        sizes = plan_sizes(dataset, inventory)
     except (SchemaError, ConfigError) as error:
         context.log.warning(f"no shard can be written: {error}")
         return {"plan": str(error)}
