@@ -2,24 +2,22 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.components.project import Project, environment
+from tests.components.project import Project, environment, kill_group
 from tests.waiting import wait_for
 
-SECONDS = 120  # that anything may take on a busy machine
+SECONDS = 400  # that anything may take on a busy machine
 _INSTANCE = Path(__file__).parents[2] / "dagster.yaml"
 
 
@@ -36,13 +34,17 @@ class Server:
         home = project.root / "home"
         home.mkdir()
         shutil.copy(_INSTANCE, home)
+        (home / "workspace.yaml").write_text(
+            f"load_from: [{{python_module: {{module_name: {project.package}.definitions, "
+            f"location_name: {project.package}}}}}]\n"
+        )
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         command = [sys.executable, "-m", "dagster", "dev", "--host", "127.0.0.1", "--port", str(port)]
         log = (project.root / "dev.log").open("wb")
         process = subprocess.Popen(
-            [*command, "-m", f"{project.package}.definitions"],
+            [*command, "--workspace", "workspace.yaml"],
             env=environment(project) | {"DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"},
             cwd=home,
             stdout=log,
@@ -64,10 +66,9 @@ class Server:
     def stop(self) -> None:
         os.killpg(self.process.pid, signal.SIGINT)
         try:
-            self.process.wait(30)
-        finally:
-            if self.process.poll() is None:
-                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            kill_group(self.process)
 
     def query(self, text: str) -> dict[str, Any]:
         """Returns what the server knows, for waiting; what a person sees is looked at in the browser."""
@@ -111,16 +112,39 @@ class Board:
         self.page.goto(f"{self.server.address}/{path}")
         return self.page
 
-    def lineage(self, name: str) -> Page:
-        """Opens the graph of a dataset's group."""
-        location = self.server.project.package
-        return self.open(f"locations/__repository__@{location}/asset-groups/{name}/lineage")
+    def lineage(self, group: str) -> Page:
+        """Opens the graph of a group."""
+        return self.open(f"locations/__repository__@{self.server.project.package}/asset-groups/{group}/lineage")
 
     def asset(self, name: str, part: str, view: str = "overview") -> Page:
         return self.open(f"assets/{name}/{part}?view={view}")
 
-    def dialog(self) -> Locator:
-        return self.page.get_by_role("dialog")
+    def press(self, button: str, exact: bool = False) -> None:
+        self.page.get_by_role("button", name=button, exact=exact).first.click()
 
+    def materialize(self, button: str, partitions: str) -> dict[str, Any]:
+        """Presses a button that materializes, chooses partitions, launches, and returns the one run that follows."""
+        before = len(self.server.runs())
+        self.press(button)
+        self.press(partitions, exact=True)
+        self.press("Launch")
+        (run,) = self.server.wait_for_runs(before)
+        return run
 
-__all__ = ["Board", "Sequence", "Server", "expect", "re"]
+    def launch_job(self, job: str) -> dict[str, Any]:
+        """Launches a job from its launchpad as it is, and returns its run."""
+        before = len(self.server.runs())
+        self.open(f"locations/{self.server.project.package}/jobs/{job}/playground")
+        self.press("Launch Run")
+        (run,) = self.server.wait_for_runs(before)
+        return run
+
+    def shows(self, *texts: str) -> None:
+        """Waits until the page shows texts."""
+        for text in texts:
+            expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)
+
+    def picture(self, name: str) -> None:
+        """Takes a screenshot for the documentation, if `$TFR_PICTURES` names a folder for them."""
+        if folder := os.environ.get("TFR_PICTURES"):
+            self.page.screenshot(path=Path(folder) / f"{name}.png")

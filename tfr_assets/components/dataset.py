@@ -1,6 +1,7 @@
 """The component `tfr_assets.TFRecordDataset`: fields in, definitions out."""
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field
 
+from tfr_assets.components.automation import ON_CHANGE, build_follower, build_schedule, build_watch
 from tfr_assets.components.bench import Bench, build_bench
 from tfr_assets.components.checks import build_merged_checks, build_shard_checks
 from tfr_assets.components.fields import (
@@ -17,7 +19,7 @@ from tfr_assets.components.fields import (
     SourceField,
     SplitsField,
 )
-from tfr_assets.components.jobs import build_jobs, build_schedule
+from tfr_assets.components.jobs import build_jobs
 from tfr_assets.components.look import Look
 from tfr_assets.components.merged import build_merged
 from tfr_assets.components.raw import build_raw
@@ -27,7 +29,7 @@ from tfr_assets.components.verify import build_verify
 from tfr_assets.components.yaml_errors import render, with_parsers
 from tfr_assets.layout import Layout
 from tfr_assets.records.features import FeatureOptions
-from tfr_assets.sources import Source, Splits, seen_from
+from tfr_assets.sources import Source, Splits, check_watchable, seen_from
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
 from tfr_assets.writing.writers.trials import WriterTrials
@@ -156,6 +158,33 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             "@daily",
         ),
     ] = None
+    watch: Annotated[
+        int | None,
+        _field(
+            "watch",
+            int,
+            "Seconds between two looks at the raw files, which read none of them. After a change, a refresh runs.",
+            60,
+        ),
+    ] = None
+    automation: Annotated[
+        str | None,
+        _field(
+            "automation",
+            str,
+            "`on_change`: shards and merged are materialized by themselves when what they are made from has changed.",
+            "on_change",
+        ),
+    ] = None
+    freshness: Annotated[
+        timedelta | None,
+        _field(
+            "freshness",
+            float,
+            "Hours after which the merged file is late, which its health in the UI then shows.",
+            26,
+        ),
+    ] = None
     description: Annotated[
         str,
         _field("description", str, "What the data is; shown with each asset.", "All flights out of New York, 2013."),
@@ -185,19 +214,30 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         """Returns what the catalog of components shows."""
         return dg.ComponentTypeSpec(
             tags=["tfrecord", "tensorflow", "machine-learning"],
-            produces=["asset", "asset_check", "job", "schedule"],
+            produces=["asset", "asset_check", "job", "schedule", "sensor"],
         )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Returns the definitions of the dataset that is named after the YAML's folder."""
         folder = context.path if context.path.is_dir() else context.path.parent
-        look = Look(self.dataset(folder.name, context.project_root), self.description, self.owners, self.tags)
+        look = Look(
+            self.dataset(folder.name, context.project_root),
+            self.description,
+            self.owners,
+            self.tags,
+            follows=ON_CHANGE if self.automation else None,
+            freshness=self.freshness,
+        )
         partitions = dg.StaticPartitionsDefinition(look.partition_keys)
         made = dg.Definitions(
             assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],
             asset_checks=[build_shard_checks(look, partitions), build_merged_checks(look)],
             jobs=[*build_jobs(look, partitions), build_verify(look)],
             schedules=[build_schedule(look, self.schedule)] if self.schedule else [],
+            sensors=[
+                *([build_watch(look, self.watch)] if self.watch else []),
+                *([build_follower(look)] if self.automation else []),
+            ],
         )
         return dg.Definitions.merge(made, build_bench(look, self.bench))
 
@@ -213,6 +253,8 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         """
         Layout.of(name)  # says what is wrong with a name before Dagster says that of an op it was never told of
         source = replace(seen_from(project, self.source), shuffle_seed=self.shuffle, splits=self.splits)
+        if self.watch:
+            check_watchable(source)
         auto = self.shards is None
         dataset = Dataset(
             name, source, 1, self.compression, self.features, trials=self.bench.writers or WriterTrials(), auto=auto

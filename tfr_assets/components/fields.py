@@ -5,6 +5,7 @@ expressions are put to Dagster itself, so that the two never disagree.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -19,6 +20,10 @@ from tfr_assets.sources import parse_source, parse_splits
 from tfr_assets.sources.media.options import did_you_mean
 from tfr_assets.writing.dataset import MAX_SHARDS
 from tfr_assets.writing.writers.trials import MEASURED, WriterTrials
+
+ON_CHANGE = "on_change"
+_SOONEST = 10  # seconds between two looks at the raw files; listing many takes a while
+_LONGEST_HOURS = 24 * 366
 
 
 class SourceField(dg.Model):
@@ -286,6 +291,27 @@ def parse_schedule(value: Any) -> str:
     return str(value)
 
 
+def parse_watch(value: Any) -> int:
+    """Returns how often the raw files are looked at, in seconds."""
+    if not _is_whole(value) or value < _SOONEST:
+        raise ConfigError(f"watch: expected a whole number of seconds from {_SOONEST} up, such as 60; found {value!r}")
+    return int(value)
+
+
+def parse_automation(value: Any) -> str:
+    """Returns when assets follow those that they are made from."""
+    if value != ON_CHANGE:
+        raise ConfigError(f"automation: expected {ON_CHANGE}; found {value!r}. Leave the line out for none")
+    return ON_CHANGE
+
+
+def parse_freshness(value: Any) -> timedelta:
+    """Returns after which time data is late."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 / 60 <= value <= _LONGEST_HOURS:
+        raise ConfigError(f"freshness: expected a number of hours, at least a minute, such as 26; found {value!r}")
+    return timedelta(hours=value)
+
+
 def parse_description(value: Any) -> str:
     """Returns the description."""
     if not isinstance(value, str):
@@ -330,6 +356,9 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "bench": parse_bench,
     "deps": parse_deps,
     "schedule": parse_schedule,
+    "watch": parse_watch,
+    "automation": parse_automation,
+    "freshness": parse_freshness,
     "description": parse_description,
     "owners": parse_owners,
     "tags": parse_tags,

@@ -1,4 +1,4 @@
-"""Jobs of a dataset, and the schedule.
+"""Jobs of a dataset.
 
 Plan_shards looks at raw data · Refresh makes everything · Verify reads everything back · Bench_readers, Bench_writers
 measure
@@ -80,20 +80,3 @@ def build_bench_job(look: Look, job_name: str, description: str, *assets: str) -
     return dg.define_asset_job(
         job_name, look.select(*assets), description=description, tags=job_tags(look.dataset.name)
     )
-
-
-def build_schedule(look: Look, cron: str) -> dg.ScheduleDefinition:
-    """Returns the schedule that refreshes a dataset."""
-    name = look.dataset.name
-
-    @dg.schedule(
-        name=f"{name}_schedule",
-        job_name=refresh_job(name),
-        cron_schedule=cron,
-        default_status=dg.DefaultScheduleStatus.RUNNING,  # whoever writes a schedule wants it to run
-        description=f"Refreshes {name}: `{cron}`, in UTC.",
-    )
-    def refresh() -> dg.RunRequest:
-        return dg.RunRequest(tags=all_partitions(look.partition_keys))
-
-    return refresh

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -23,12 +24,16 @@ class Look:
         description: What it is; put before the description of each asset.
         owners: E-mail addresses and teams (`team:name`).
         tags: For filtering.
+        follows: When what is made from other assets is materialized by itself.
+        freshness: After which time without materialization the merged file counts as late.
     """
 
     dataset: Dataset
     description: str = ""
     owners: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    follows: dg.AutomationCondition[Any] | None = None
+    freshness: timedelta | None = None
 
     @property
     def current(self) -> Dataset:

@@ -25,6 +25,8 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
     @dg.asset(
         **look.asset("merged", _DESCRIPTION, {"tensorflow", "file"}, code_version=look.shards_version),
         deps=[dg.AssetDep(look.key("shards"), partition_mapping=dg.AllPartitionMapping())],
+        automation_condition=look.follows,
+        freshness_policy=dg.FreshnessPolicy.time_window(look.freshness) if look.freshness else None,
     )
     def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         from tfr_assets.writing.merged import merge_shards

@@ -69,6 +69,7 @@ def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
         ins={"raw": dg.AssetIn(look.key("raw"), dagster_type=dg.Nothing)},
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
+        automation_condition=look.follows,
     )
     def shards(raw: Any) -> Any:
         planned, each = plan(raw)
