@@ -171,7 +171,7 @@ def test_fewer_rows_than_shards_and_no_rows_at_all(project: Project, make_datase
     name = make_dataset("sparse", rows=1, shards=2)
     ran = project.refresh(name, 2)
     assert ran.ok, ran.problems()
-    assert sorted(metadata["dagster/row_count"] for metadata in ran.materialized("shards").values()) == [0, 1]
+    assert sorted(metadata["dagster/partition_row_count"] for metadata in ran.materialized("shards").values()) == [0, 1]
     name = make_dataset("empty", rows=0, shards=2)
     ran = project.refresh(name, 2)
     assert ran.ok, ran.problems()

@@ -9,6 +9,7 @@ import dagster as dg
 
 from tfr_assets.components.evaluation import evaluation
 from tfr_assets.components.failures import chosen_partitions, mark_failed
+from tfr_assets.components.jobs import verify_job
 from tfr_assets.components.look import Look
 from tfr_assets.components.progress import logged
 from tfr_assets.components.verdicts import CHECKS, Verdict, judge, judge_size, together
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 def build_shard_checks(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetChecksDefinition:
     """Returns the checks of the asset `shards`, evaluated for every partition of a run."""
-    specs = _specs(look.key("shards"), partitions)
+    again = f" The job {verify_job(look.dataset.name)} checks stored shards again."
+    specs = _specs(look.key("shards"), partitions, again)
 
     @dg.multi_asset_check(name=f"{look.dataset.name}_check_shards", specs=specs, description="Reads every shard back.")
     def check_shards(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
@@ -158,10 +160,14 @@ def _judge_split(dataset: Dataset, split: str, assigned: "Assigned") -> Iterator
     yield judge_size(report.bytes, report.bytes, 1)
 
 
-def _specs(key: dg.AssetKey, partitions: dg.PartitionsDefinition | None) -> list[dg.AssetCheckSpec]:
+def _specs(key: dg.AssetKey, partitions: dg.PartitionsDefinition | None, more: str = "") -> list[dg.AssetCheckSpec]:
     return [
         dg.AssetCheckSpec(
-            check.name, asset=key, description=check.description, blocking=check.blocking, partitions_def=partitions
+            check.name,
+            asset=key,
+            description=check.description + more,
+            blocking=check.blocking,
+            partitions_def=partitions,
         )
         for check in CHECKS
     ]

@@ -36,7 +36,7 @@ def build_raw(look: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefiniti
         with reported(source=str(dataset.source)):
             inventory = materialize_raw(dataset, logged(context.log.info))
             metadata = inventory_metadata(inventory, preview(inventory), dataset.layout)
-        context.log.info(f"{dataset.name}: {inventory.rows:,} rows, fingerprint {inventory.fingerprint}")
+        context.log.info(f"{dataset.name}: {inventory.rows:,} rows, {megabytes(inventory.bytes)}, {_files(inventory)}")
         if inventory.skipped:
             context.log.warning(
                 f"{inventory.skipped:,} raw files were left out; {dataset.layout.raw / SKIPPED} says why"
@@ -59,6 +59,11 @@ def _plan(context: dg.AssetExecutionContext, dataset: Dataset, inventory: Invent
     lines = [(s.split, f"{s.rows:,}", s.shards, megabytes(s.bytes), megabytes(s.bytes / s.shards)) for s in sizes]
     table = markdown(["split", "records", "files", "size", "a file"], lines)
     return {"plan": dg.MetadataValue.md(table), "planned_bytes": sum(size.bytes for size in sizes)}
+
+
+def _files(inventory: Inventory) -> str:
+    count = max(inventory.file_count, 1)
+    return f"in {count:,} files" if count > 1 else f"from {inventory.source}"
 
 
 def _kinds(source: Source) -> set[str]:

@@ -52,12 +52,14 @@ def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
     def plan(context: dg.OpExecutionContext) -> Iterator[Any]:
         from tfr_assets.records.casts import lossy_casts
         from tfr_assets.writing.plan import plan_shards
+        from tfr_assets.writing.shard import describes
 
         partitions = chosen_partitions(context)
         with reported(dataset=dataset.name):
             planned = plan_shards(look.current)
-        for warning in lossy_casts(planned.features):
-            context.log.warning(warning)
+        if not describes(look.dataset.layout.shards, planned.features):  # otherwise an earlier run has warned of them
+            for warning in lossy_casts(planned.features):
+                context.log.warning(warning)
         yield dg.Output(planned, "plan")
         for key in (key for partition in partitions for key in look.files(partition)):
             # a step gets its own shard only: the whole plan in every one would grow with the square of their number
@@ -176,8 +178,8 @@ def _together(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _story(key: str, shard: "ShardWritten") -> str:
     if not shard.written:
         return f"{key}: skipped, {shard.path} matches its manifest, input and settings"
-    size = megabytes(shard.manifest.bytes)
-    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s to {shard.path}"
+    size, rate = megabytes(shard.manifest.bytes), shard.manifest.bytes / 1e6 / max(shard.seconds, 1e-9)
+    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate:,.0f} MB/s)"
 
 
 def _data_version(plan: "ShardingPlan") -> str:
