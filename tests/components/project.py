@@ -167,6 +167,7 @@ class Project:
         tags: dict[str, str] | None = None,
         assets: list[dg.AssetKey] | None = None,
         from_failure_of: Ran | None = None,
+        config: dict[str, Any] | None = None,
     ) -> Ran:
         """Runs a job in this process, its steps in their own."""
         again = from_failure_of and dg.ReexecutionOptions.from_failure(from_failure_of.run.run_id, self.instance)
@@ -175,13 +176,14 @@ class Project:
             instance=self.instance,
             tags=(tags or {}) | (all_partitions(keys) if keys else {}),
             asset_selection=assets,
+            run_config=config,
             reexecution_options=again,
         ) as result:
             return self.ran(result.run_id)
 
     def refresh(self, name: str, shards: int) -> Ran:
         """Runs the refresh job over all shards."""
-        return self.run(f"{name}_refresh", shard_keys("train", shards))
+        return self.run(f"Refresh_{name}", shard_keys("train", shards))
 
     def ran(self, run_id: str) -> Ran:
         """Returns what a run recorded."""

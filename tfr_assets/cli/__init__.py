@@ -331,11 +331,12 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     from dataclasses import replace
 
     from tfr_assets.cli.bench_readers import bench_readers
+    from tfr_assets.reading.bench.options import BenchOptions
     from tfr_assets.reading.bench.slow_server import Storage
 
     component, dataset = _component(name)
     given = {key: value for key, value in settings.items() if value not in (None, ())}
-    options = replace(component.readers, **given)
+    options = replace(component.bench.readers or BenchOptions(), **given)
     far = {"first_byte_ms": latency_ms, "mb_per_second": mb_per_s}
     slow = {key: value for key, value in far.items() if value is not None}
     storage = Storage(**slow) if slow else None

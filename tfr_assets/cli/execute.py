@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,11 @@ from tfr_assets.cli.signals import stop_signal, stopped_once
 from tfr_assets.components.apart import WAITING
 from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
 from tfr_assets.components.load import load_definitions
+from tfr_assets.components.look import Look
 from tfr_assets.components.runs import TERMINAL_TAG, alive
+from tfr_assets.errors import ConfigError
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.sizing import load_planned
+from tfr_assets.writing.sizing import as_planned
 
 # where the UI finds the jobs: workspace.yaml names the location, Dagster the repository
 _ORIGIN = RemoteRepositoryOrigin(
@@ -116,16 +118,26 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         What was made and what failed. A step that fails raises nothing here.
     """
     outcome = Outcome(dataset.name)
-    if dataset.auto:  # the number of shards, and with it the partitions of the run, is known only then
+    bench = _readers_job(dataset) if readers else None
+    if dataset.auto:  # the number of shards, and with it that of the steps, is known only then
         dataset = run_raw(dataset, instance, outcome, progress)
     if outcome.ok:
         steps = len(dataset.shard_keys) + _OTHER_STEPS
-        _run(refresh_job(dataset.name), dataset.shard_keys, steps, outcome, instance, progress)
-    if outcome.ok and readers:
-        job = reconstruct_job(dataset.name, readers_job(dataset.name))
-        keys = list(job.partitions_def.get_partition_keys()) if job.partitions_def else []
-        _run(job.name, keys, _READER_STEPS, outcome, instance, progress)
+        _run(refresh_job(dataset.name), Look(dataset).partition_keys, steps, outcome, instance, progress)
+    if outcome.ok and bench:
+        keys = list(bench.partitions_def.get_partition_keys()) if bench.partitions_def else []
+        _run(bench.name, keys, _READER_STEPS, outcome, instance, progress)
     return outcome
+
+
+def _readers_job(dataset: Dataset) -> dg.JobDefinition:
+    try:
+        return reconstruct_job(dataset.name, readers_job(dataset.name))
+    except dg.DagsterError as error:
+        raise ConfigError(
+            f"the readers of {dataset.name} are not measured in runs: its YAML has no `bench: {{readers: {{}}}}`. Add "
+            f"that line, or measure them with `tfr bench readers {dataset.name}`"
+        ) from error
 
 
 def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, progress: Progress) -> Dataset:
@@ -141,8 +153,7 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
         The dataset with the planned number of shards.
     """
     _run(raw_job(dataset.name), [], 1, outcome, instance, progress)
-    planned = load_planned(dataset.layout, dataset.splits) if dataset.auto else None
-    return replace(dataset, shards=planned or dataset.shards)
+    return as_planned(dataset)
 
 
 def _run(
@@ -253,7 +264,8 @@ def _add(made: Made, metadata: dict[str, Any]) -> None:
     made.partitions += 1
     made.files += int(metadata.get("files", 1))
     made.skipped += metadata.get("written") is False
-    records, size = int(metadata.get("dagster/row_count", 0)), int(metadata.get("dagster/size_bytes", 0))
+    of_all = metadata.get("dagster/row_count", 0)
+    records, size = int(metadata.get("dagster/partition_row_count", of_all)), int(metadata.get("dagster/size_bytes", 0))
     path = str(metadata.get("dagster/uri", ""))
     made.path = path if made.partitions == 1 else str(Path(path).parent)
     if made.asset in _ABOUT_READERS:  # all read the same records

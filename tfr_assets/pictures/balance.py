@@ -57,4 +57,6 @@ def _summary(counts: Mapping[str, int]) -> str:
     total = f"{len(counts):,} classes, {sum(counts.values()):,} records"
     if not smallest:
         return f"{total}; {sum(not count for count in counts.values()):,} of the classes without any"
+    if largest == smallest:
+        return f"{total}; as many of each"
     return f"{total}; the largest has {number(largest / smallest)} times as many as the smallest"
