@@ -53,6 +53,14 @@ class Over:
     interrupted: bool = False
 
 
+def rehashed(job: ReconstructableJob) -> ReconstructableJob:
+    """Returns a job that came from another process as one that Dagster's cache of loaded jobs recognizes here.
+
+    A job remembers its hash, also when it is pickled, and hashes of texts differ between processes.
+    """
+    return job.with_repository_load_data(job.repository.repository_load_data)
+
+
 def fingerprint(job: dg.JobDefinition) -> str:
     """Returns a hash of a job and of its assets' code versions: of everything that a run must not see change."""
     layer = job.asset_layer
