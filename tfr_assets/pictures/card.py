@@ -99,7 +99,9 @@ class Card:
         picture = Image.new("RGB", (WIDTH, self._height), CARD)
         if "_canvas" in self.__dict__:
             self._canvas.draw()
-            picture = Image.frombuffer("RGBA", self._canvas.get_width_height(), self._canvas.buffer_rgba()).convert("RGB")
+            picture = Image.frombuffer("RGBA", self._canvas.get_width_height(), self._canvas.buffer_rgba()).convert(
+                "RGB"
+            )
         draw = ImageDraw.Draw(picture)
         for box, color in self._bars:
             draw.rectangle(box, color)

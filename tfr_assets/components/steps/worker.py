@@ -27,10 +27,13 @@ def work(channel: Connection) -> None:
     """
     with capture_interrupts():
         try:
-            assignment = channel.recv()
+            assignment: Assignment = channel.recv()
             for stream in (1, 2):
                 os.dup2(handle := recv_handle(channel), stream)
                 os.close(handle)
+            os.environ.clear()
+            os.environ.update(assignment.environment)
+            os.chdir(assignment.folder)
             with dg.DagsterInstance.from_ref(assignment.instance) as instance:
                 while True:
                     channel.send(_execute(assignment, instance, channel, *channel.recv()))
