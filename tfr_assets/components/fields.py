@@ -47,8 +47,8 @@ class SourceField(dg.Model):
     )
     columns: str = Field(
         "same",
-        description="Of tables in several files: `same`, all must have the same columns; or `union`, a file may lack some, "
-        "which are null there.",
+        description="Of tables in several files: `same`, all must have the same columns; or `union`, a file may lack "
+        "some, which are null there.",
         examples=["union"],
     )
     storage_options: dict[str, Any] = Field(
