@@ -7,14 +7,14 @@ export DAGSTER_HOME := $(CURDIR)
 export DAGSTER_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test bench lint types check clean
+.PHONY: help run ui test test-e2e bench lint types check clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.samples ## materialize the bundled datasets, end to end
-	@$(BIN)/tfr run flights tones topics mixed
-	@$(BIN)/tfr run --readers digits
+	@$(BIN)/tfr run digits tones topics mixed
+	@$(BIN)/tfr run --readers flights
 	@echo
 	@echo "  make ui      opens all of this in the Dagster UI, on the same instance and data"
 
@@ -23,6 +23,11 @@ ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
 
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest -n auto
+
+test-e2e: $(VENV)/.e2e ## try the UI in a real browser: Chromium, which root gets with apt if it is missing
+	@command -v chromium chromium-browser google-chrome >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium fonts-dejavu-core; }
+	@$(BIN)/python -m pytest tests/e2e -rs
 
 bench: $(VENV)/.dev ## measure speed and memory, as ratios within one run
 	@$(BIN)/python -m tests.bench
@@ -54,4 +59,8 @@ $(VENV)/.samples: $(VENV)/.created pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.samples
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[samples,dev]'
+	@touch $@
+
+$(VENV)/.e2e: $(VENV)/.dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[samples,dev,e2e]'
 	@touch $@

@@ -132,8 +132,8 @@ def test_make_ui_shows_the_runs_and_partitions_of_make_run(ui: str) -> None:
     assert sorted((run["jobName"], run["status"]) for run in runs) == [
         (job, "SUCCESS")
         for job in (
-            *("digits_readers", "digits_refresh", "flights_refresh", "mixed_refresh"),
-            *("tones_plan_shards", "tones_refresh", "topics_plan_shards", "topics_refresh"),
+            *("Bench_readers_flights", "Plan_shards_tones", "Plan_shards_topics", "Refresh_digits", "Refresh_flights"),
+            *("Refresh_mixed", "Refresh_tones", "Refresh_topics"),
         )
     ]
     nodes = query(ui, "{ assetNodes { assetKey { path } partitionStats { numMaterialized numPartitions } } }")[

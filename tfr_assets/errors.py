@@ -7,6 +7,7 @@
     ├── SchemaError       a column that a tf.Example cannot hold, named with its type
     ├── StaleError        something upstream must be materialized (again) first
     ├── WriteError        a file could not be written whole; nothing was left under its final name
+    ├── OutOfMemory       records that do not fit into memory
     └── DamagedFile       a file is not what its manifest says, or not whole
 
 The command line prints such an error as one message without a stack trace and exits with 1 (2 for wrong usage).
@@ -42,6 +43,10 @@ class StaleError(TfrError):
 
 class WriteError(TfrError):
     """A file that could not be written whole. Nothing under its final name was touched."""
+
+
+class OutOfMemory(TfrError):
+    """Records that do not fit into memory while they are read. The message says which, and what to do."""
 
 
 class DamagedFile(TfrError):

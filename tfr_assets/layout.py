@@ -2,6 +2,7 @@
 
     data/                                       $TFR_DATA, or `data` beside the project
     └── flights/
+        ├── .lock                               locked by the run that works on the dataset
         ├── raw/inventory.json                  what raw data was there
         │   ├── landed-…/part-….parquet         only where the source cannot be read by row range
         │   ├── shards.json                     how many files each split gets, where that is planned (`shards: auto`)
@@ -123,6 +124,11 @@ class Layout:
     def of(cls, name: str, root: Path | None = None) -> "Layout":
         """Returns the layout of dataset `name` below `root`, by default `data_root()`."""
         return cls(name, (root or data_root()) / name)
+
+    @cached_property
+    def lock(self) -> Path:
+        """File that a run locks while it works on the dataset."""
+        return self.folder / ".lock"
 
     @cached_property
     def raw(self) -> Path:

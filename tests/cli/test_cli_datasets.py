@@ -126,7 +126,7 @@ def test_bench_writers_measures_says_which_to_use_and_keeps_what_it_measured(tmp
     (tmp_path / "few.csv").write_text("n,word\n" + "".join(f"{n},w{n}\n" for n in range(100)))
     (folder / "defs.yaml").write_text(
         "type: tfr_assets.TFRecordDataset\n"
-        "attributes: {source: few.csv, writers: {workers: [1], repeats: 1, only: [serial, locked]}}\n"
+        "attributes: {source: few.csv, bench: {writers: {workers: [1], repeats: 1, only: [serial, locked]}}}\n"
     )
     environment = {
         **os.environ, "TFR_DATA": str(tmp_path / "data"), "DAGSTER_HOME": str(tmp_path), "PYTHONPATH": str(tmp_path),

@@ -25,9 +25,9 @@ OVERRIDES = {"telemetry": {"enabled": False}}
 
 # What every process of a run loads. In a step's process, a file `faults/KEY` says what shall happen to that shard.
 _DEFINITIONS = """
-import multiprocessing
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def defs():
     return dg.Definitions.merge(datasets, dg.Definitions(executor=build_executor()))
 
 
-if multiprocessing.parent_process() is not None:
+if "tfr_assets.components.steps.worker" in sys.modules:
     from tfr_assets.writing import shard as module
 
     write = module.write_shard
@@ -167,6 +167,7 @@ class Project:
         tags: dict[str, str] | None = None,
         assets: list[dg.AssetKey] | None = None,
         from_failure_of: Ran | None = None,
+        config: dict[str, Any] | None = None,
     ) -> Ran:
         """Runs a job in this process, its steps in their own."""
         again = from_failure_of and dg.ReexecutionOptions.from_failure(from_failure_of.run.run_id, self.instance)
@@ -175,13 +176,14 @@ class Project:
             instance=self.instance,
             tags=(tags or {}) | (all_partitions(keys) if keys else {}),
             asset_selection=assets,
+            run_config=config,
             reexecution_options=again,
         ) as result:
             return self.ran(result.run_id)
 
     def refresh(self, name: str, shards: int) -> Ran:
         """Runs the refresh job over all shards."""
-        return self.run(f"{name}_refresh", shard_keys("train", shards))
+        return self.run(f"Refresh_{name}", shard_keys("train", shards))
 
     def ran(self, run_id: str) -> Ran:
         """Returns what a run recorded."""

@@ -1,6 +1,7 @@
 """Checks: by partition, read from the disk, told so that a person can act."""
 
 from collections.abc import Callable
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -26,10 +27,11 @@ def test_every_partition_has_an_evaluation_of_every_check_that_points_to_its_mat
     assert set(evaluations) == {(key, check) for key in KEYS for check in (*CONTENT, "shard_size")}
     for (key, check), found in evaluations.items():
         wanted = dg.AssetRecordsFilter(dg.AssetKey([name, "shards"]), asset_partitions=[key])
-        (latest,) = project.instance.fetch_materializations(wanted, limit=1).records
-        assert found.target_materialization_data == Target(
-            storage_id=latest.storage_id, run_id=latest.run_id, timestamp=latest.timestamp
-        )
+        # a shard is recorded twice, by the step that writes and checks it, and when all are there
+        of_run = project.instance.fetch_materializations(wanted, limit=2).records
+        assert found.target_materialization_data in [
+            Target(storage_id=each.storage_id, run_id=ran.run.run_id, timestamp=each.timestamp) for each in of_run
+        ]
         assert found.blocking == (check in CONTENT)
 
 
@@ -62,7 +64,7 @@ def test_verify_reads_again_writes_nothing_and_finds_every_kind_of_damage(
     swapped.write_bytes(whole.read_bytes())
     before = {path: path.stat().st_mtime_ns for path in layout.shards.iterdir()}
 
-    ran = project.run(f"{name}_verify", KEYS)
+    ran = project.run(f"Verify_{name}")
     assert ran.run.status is DagsterRunStatus.FAILURE
     assert {path: path.stat().st_mtime_ns for path in layout.shards.iterdir()} == before
     found = ran.evaluations("shards")
@@ -77,8 +79,8 @@ def test_verify_reads_again_writes_nothing_and_finds_every_kind_of_damage(
     assert f"| {flipped.name} | 0 |" in crc.metadata["first_faults"].value
     assert crc.metadata["faults"].value >= 1
     assert "file is missing" in found[KEYS[1], "crc"].description
-    disk = ran.materialized("on_disk")
-    assert [disk[key]["exists"] for key in KEYS] == [True, False, True, True]
+    said = ran.problems()[f"{name}_verify"]
+    assert said.startswith(f"3 of 4 partitions of {name}/shards are damaged") and all(key in said for key in KEYS[:3])
 
 
 def test_verify_can_be_asked_for_one_shard_and_misses_no_manifest(
@@ -86,28 +88,52 @@ def test_verify_can_be_asked_for_one_shard_and_misses_no_manifest(
 ) -> None:
     name = make_dataset("asked")
     assert project.refresh(name, SHARDS).ok
-    one = project.run(f"{name}_verify", tags={"dagster/partition": KEYS[1]})
+    one = project.run(f"Verify_{name}", config=chosen(name, KEYS[1]))
     assert one.ok
     assert {key for key, _ in one.evaluations("shards")} == {KEYS[1]}
     manifest_path(project.layout(name).shard_path(KEYS[1])).unlink()
-    again = project.run(f"{name}_verify", tags={"dagster/partition": KEYS[1]})
+    again = project.run(f"Verify_{name}", config=chosen(name, KEYS[1]))
     assert "no manifest" in again.evaluations("shards")[KEYS[1], "crc"].description
 
 
-def test_a_backfill_which_takes_the_asset_alone_evaluates_the_checks_too(
+def test_damage_that_verify_finds_is_a_failed_partition_until_it_is_repaired(
     project: Project, make_dataset: Callable[..., str]
 ) -> None:
     name = make_dataset("filled")
     assert project.refresh(name, SHARDS).ok
+    assert statuses(project, name) == dict.fromkeys(KEYS, "MATERIALIZED")
+    project.layout(name).shard_path(KEYS[1]).unlink()
     flipped = project.layout(name).shard_path(KEYS[2])
     flipped.write_bytes(flipped.read_bytes()[:-1])
-    ran = project.run("__ASSET_JOB", KEYS, assets=[dg.AssetKey([name, "on_disk"])])
+    ran = project.run(f"Verify_{name}")
     assert not ran.ok
-    crc = {key: found.passed for (key, check), found in ran.evaluations("shards").items() if check == "crc"}
-    assert crc == {key: key != KEYS[2] for key in KEYS}
+    assert statuses(project, name) == {key: "FAILED" if key in KEYS[1:3] else "MATERIALIZED" for key in KEYS}
     check = dg.AssetCheckKey(dg.AssetKey([name, "shards"]), "crc")
     stored = project.instance.event_log_storage.get_asset_check_execution_history(check, limit=SHARDS)
     assert {record.run_id for record in stored} == {ran.run.run_id}
+    assert [record.status.value for record in stored] == ["FAILED", "FAILED", "SUCCEEDED", "SUCCEEDED"]  # latest first
+    repaired = project.run(f"Refresh_{name}", KEYS[1:3], assets=[dg.AssetKey([name, "shards"])])
+    assert repaired.ok, repaired.problems()
+    assert statuses(project, name) == dict.fromkeys(KEYS, "MATERIALIZED")
+
+
+def test_verify_refuses_a_shard_that_is_not_there(project: Project, make_dataset: Callable[..., str]) -> None:
+    name = make_dataset("asked_wrongly")
+    ran = project.run(f"Verify_{name}", config=chosen(name, "train-00009-of-00004"))
+    assert "'train-00009-of-00004' is no partition; did you mean 'train-0000" in ran.problems()[f"{name}_verify"]
+
+
+def chosen(name: str, *shards: str) -> dict[str, Any]:
+    """The config of a verification of some shards."""
+    return {"ops": {f"{name}_verify": {"config": {"shards": list(shards)}}}}
+
+
+def statuses(project: Project, name: str) -> dict[str, str | None]:
+    """The status of each partition, as the UI shows it."""
+    found = project.instance.get_status_by_partition(
+        dg.AssetKey([name, "shards"]), KEYS, dg.StaticPartitionsDefinition(KEYS)
+    )
+    return {key: status and status.name for key, status in (found or {}).items()}
 
 
 def test_records_are_counted_against_the_current_raw_data(project: Project, make_dataset: Callable[..., str]) -> None:
@@ -115,7 +141,7 @@ def test_records_are_counted_against_the_current_raw_data(project: Project, make
     assert project.refresh(name, SHARDS).ok
     make_dataset("grown", rows=500)
     assert project.run("__ASSET_JOB", assets=[dg.AssetKey([name, "raw"])]).ok
-    ran = project.run(f"{name}_verify", KEYS)
+    ran = project.run(f"Verify_{name}")
     assert not ran.ok
     found = ran.evaluations("shards")[KEYS[0], "record_count"]
     assert found.description.startswith("100 records where raw assigns 125")

@@ -32,7 +32,10 @@ def test_one_failing_shard_leaves_the_others_recorded_and_names_itself(project: 
     assert "Traceback" not in said
     assert not ran.steps("STEP_UP_FOR_RETRY")
     assert not project.layout("spiked").shard_path(KEYS[2]).exists()
-    assert not ran.evaluations("shards") and not ran.materialized("merged")
+    assert not ran.materialized("merged")
+    evaluations = ran.evaluations("shards")  # the others are checked all the same, or all would be shown as failed
+    assert {key for key, _ in evaluations} == {KEYS[0], KEYS[1], KEYS[3]}
+    assert len(evaluations) == 3 * 4 and all(found.passed for found in evaluations.values())
 
     # mended, only that shard is written again
     project.dataset("spiked", shards=SHARDS, features={"drop": ["id"]})
@@ -47,7 +50,7 @@ def test_a_killed_step_is_run_again_from_failure_alone(project: Project, make_da
     assert not ran.ok
     assert stored(project, name) == {KEYS[0], KEYS[2], KEYS[3]}
     assert not [path for path in project.layout(name).shards.rglob("*") if path.suffix == ".tmp"]
-    again = project.run(f"{name}_refresh", KEYS, from_failure_of=ran)
+    again = project.run(f"Refresh_{name}", KEYS, from_failure_of=ran)
     assert again.ok, again.problems()
     assert [step for step in again.steps("STEP_START") if "write" in step] == ["write_shard[train_00001_of_00004]"]
     assert stored(project, name) == set(KEYS)
@@ -59,17 +62,17 @@ def test_a_killed_run_from_failure_never_marks_what_was_not_written(
 ) -> None:
     name = make_dataset("slain")
     faults = [project.fault(key, "wait") for key in KEYS[:2]]  # two steps run at once: the others have not begun
-    process = start_run(project, f"{name}_refresh", KEYS)
+    process = start_run(project, f"Refresh_{name}", KEYS)
     wait_for_run(lambda: all(Path(f"{fault}.waiting").exists() for fault in faults), process)
     kill_group(process)
-    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"{name}_refresh"))[0].run_id)
+    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"Refresh_{name}"))[0].run_id)
     assert ran.run.status is dg.DagsterRunStatus.STARTED
     project.instance.report_run_failed(ran.run)  # as the daemon's monitoring does
     assert stored(project, name) == set()
     for fault in faults:
         fault.unlink()
 
-    again = project.run(f"{name}_refresh", KEYS, from_failure_of=project.ran(ran.run.run_id))
+    again = project.run(f"Refresh_{name}", KEYS, from_failure_of=project.ran(ran.run.run_id))
     assert stored(project, name) == set(KEYS[:2])
     assert not any(project.layout(name).shard_path(key).exists() for key in KEYS[2:])
     said = again.problems()["commit"]  # Dagster had it run without the shards that had not begun
@@ -102,16 +105,16 @@ def test_a_blocking_check_stops_merged_in_the_same_run(project: Project, make_da
     path = project.layout(name).shard_path(KEYS[3])
     # behind the back of the writer, which would notice and write it again: the check is what reads it next
     fault = project.fault(KEYS[0], "wait")
-    process = start_run(project, f"{name}_refresh", KEYS)
+    process = start_run(project, f"Refresh_{name}", KEYS)
     wait_for_run(lambda: Path(f"{fault}.waiting").exists() and wrote(project, name, KEYS[3]), process)
     flip(path, 20)
     fault.unlink()
     assert process.wait(120) == 0
-    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"{name}_refresh"))[0].run_id)
+    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"Refresh_{name}"))[0].run_id)
     assert not ran.ok
     evaluations = ran.evaluations("shards")
     assert {key for (key, check), found in evaluations.items() if check == "crc" and not found.passed} == {KEYS[3]}
-    assert f"{name}_check_shards" in ran.problems()
+    assert KEYS[3] in ran.problems()[f"{name}_check_shards"]
     assert not ran.materialized("merged")
 
 
@@ -121,9 +124,9 @@ def stored(project: Project, name: str) -> set[str]:
 
 
 def wrote(project: Project, name: str, key: str) -> bool:
-    """Whether the latest run has recorded a shard."""
-    (run,) = project.instance.get_runs(dg.RunsFilter(job_name=f"{name}_refresh"), limit=1)
-    return key in project.ran(run.run_id).materialized("shards")
+    """Whether the latest run has recorded a shard, and checked it."""
+    (run,) = project.instance.get_runs(dg.RunsFilter(job_name=f"Refresh_{name}"), limit=1)
+    return (key, "shard_size") in project.ran(run.run_id).evaluations("shards")
 
 
 def flip(path: Path, offset: int) -> None:
@@ -153,7 +156,7 @@ def test_from_failure_does_not_mark_a_shard_that_is_gone_meanwhile(
     first = project.refresh(name, SHARDS)
     assert not first.ok
     project.layout(name).shard_path("train-00003-of-00004").unlink()
-    again = project.run(f"{name}_refresh", shard_keys("train", SHARDS), from_failure_of=first)
+    again = project.run(f"Refresh_{name}", shard_keys("train", SHARDS), from_failure_of=first)
     assert not again.ok
     assert "train-00003-of-00004: no longer on the disk as this run left them" in again.problems()["commit"]
     assert "train-00003-of-00004" not in again.materialized("shards")

@@ -88,7 +88,7 @@ def test_a_backfill_is_one_run_and_says_three_ok_and_one_failed(project: Project
 
 def test_the_schedule_ticks_and_its_run_makes_everything(home: Path) -> None:
     with dg.DagsterInstance.get() as instance:
-        job = dg.RunsFilter(job_name="minutely_refresh", statuses=[dg.DagsterRunStatus.SUCCESS])
+        job = dg.RunsFilter(job_name="Refresh_minutely", statuses=[dg.DagsterRunStatus.SUCCESS])
         wait_for_daemon(lambda: bool(instance.get_runs(job, limit=1)), home)
         run = instance.get_runs(job)[-1]
         assert run.tags["dagster/schedule_name"] == "minutely_schedule"

@@ -37,7 +37,9 @@ def test_the_definitions_load_within_three_seconds_and_import_neither_tensorflow
     found = [json.loads(python(dedent(script)).splitlines()[-1]) for _ in range(2)]
     assert found[0]["heavy"] == []
     assert min(each["seconds"] for each in found) < 3  # the first time, bytecode is compiled, too
-    assert {"flights_refresh", "flights_verify", "flights_readers", "flights_writers"} <= set(found[0]["jobs"])
+    assert {"Refresh_flights", "Verify_flights", "Plan_shards_flights", "Bench_readers_flights"} <= set(
+        found[0]["jobs"]
+    )
 
 
 def test_the_package_itself_imports_nothing_heavy() -> None:
@@ -87,7 +89,7 @@ def test_a_step_imports_nothing_that_could_have_been_preloaded(
     watched = f"from tfr_assets.components import executor\nexecutor.PRELOAD = '{project.package}.audit'\n"
     definitions.write_text(watched + definitions.read_text())
     name = make_dataset("watched")
-    assert start_run(project, f"{name}_refresh", shard_keys("train", SHARDS)).wait(120) == 0
+    assert start_run(project, f"Refresh_{name}", shard_keys("train", SHARDS)).wait(120) == 0
     imported = Counter(log.read_text().split())
     assert imported[f"{project.package}.definitions"] > SHARDS  # in every step something looked
     costly = {"dagster", "tfr_assets", "numba", "llvmlite", "pyarrow", "numpy", "sqlalchemy", "alembic", "fsspec"}

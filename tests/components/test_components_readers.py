@@ -11,6 +11,7 @@ import pytest
 
 from tests.components.conftest import ROWS, SHARDS
 from tests.components.project import Project, Ran
+from tfr_assets.components.bench import Bench
 from tfr_assets.components.dataset import TFRecordDataset
 from tfr_assets.components.reader_checks import judge_reader
 from tfr_assets.reading.bench.measurement import Measurement, load, load_before
@@ -22,14 +23,14 @@ READERS = ["naive", "vectorized"]
 
 @pytest.fixture(scope="module")
 def name(project: Project, make_dataset: Callable[..., str]) -> str:
-    made = make_dataset("read", readers={"only": READERS, "repeats": 1, "batch_size": 100})
+    made = make_dataset("read", bench={"readers": {"only": READERS, "repeats": 1, "batch_size": 100}})
     assert project.refresh(made, SHARDS).ok
     return made
 
 
 @pytest.fixture(scope="module")
 def ran(project: Project, name: str) -> Ran:
-    return project.run(f"{name}_readers", READERS)
+    return project.run(f"Bench_readers_{name}", READERS)
 
 
 def test_all_readers_are_measured_in_one_run(project: Project, name: str, ran: Ran) -> None:
@@ -70,7 +71,7 @@ def test_the_report_shows_a_table_and_pictures_and_recommends(project: Project, 
 def test_one_reader_can_be_measured_alone(project: Project, name: str, ran: Ran) -> None:
     folder = project.layout(name).readers
     before = load(folder, "naive"), load(folder, "vectorized")
-    again = project.run(f"{name}_readers", ["naive"], assets=[dg.AssetKey([name, "readers"])])
+    again = project.run(f"Bench_readers_{name}", ["naive"], assets=[dg.AssetKey([name, "readers"])])
     assert again.ok, again.problems()
     assert set(again.materialized("readers")) == {"naive"}
     assert load(folder, "vectorized") == before[1]
@@ -79,10 +80,10 @@ def test_one_reader_can_be_measured_alone(project: Project, name: str, ran: Ran)
 
 
 def test_a_reader_that_fails_is_named_and_the_others_stay(project: Project, make_dataset: Callable[..., str]) -> None:
-    name = make_dataset("no_merged", readers={"only": ["merged", "vectorized"], "repeats": 1})
+    name = make_dataset("no_merged", bench={"readers": {"only": ["merged", "vectorized"], "repeats": 1}})
     assert project.refresh(name, SHARDS).ok
     project.layout(name).merged_path().unlink()
-    ran = project.run(f"{name}_readers", ["merged", "vectorized"])
+    ran = project.run(f"Bench_readers_{name}", ["merged", "vectorized"])
     assert not ran.ok
     assert "1 of 2 readers failed\nmerged: there is no merged file" in ran.problems()[f"{name}__readers"]
     assert set(ran.materialized("readers")) == {"vectorized"}
@@ -93,10 +94,11 @@ def test_settings_of_the_yaml_arrive() -> None:
     def made(**attributes: object) -> TFRecordDataset:
         return TFRecordDataset.from_attributes_dict(attributes={"source": "a.parquet", **attributes})
 
-    assert made().readers == BenchOptions()
-    assert made().readers.readers == READER_NAMES
+    assert made().bench == Bench()
+    assert made(bench={"readers": {}}).bench == Bench(readers=BenchOptions())
+    assert BenchOptions().readers == READER_NAMES
     settings = {"batch_size": 64, "epochs": 3, "repeats": 5, "only": READERS, "step_ms": 2, "decode_ms": 0.5}
-    assert made(readers=settings).readers == BenchOptions(64, 3, 5, tuple(READERS), 2, 0.5)
+    assert made(bench={"readers": settings}).bench.readers == BenchOptions(64, 3, 5, tuple(READERS), 2, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +113,14 @@ def test_settings_of_the_yaml_arrive() -> None:
 )
 def test_a_wrong_setting_is_named_with_its_remedy(value: object, says: str) -> None:
     with pytest.raises(ValueError) as caught:
-        TFRecordDataset.from_attributes_dict(attributes={"source": "a.parquet", "readers": value})
-    assert says in str(caught.value)
+        TFRecordDataset.from_attributes_dict(attributes={"source": "a.parquet", "bench": {"readers": value}})
+    assert f"bench.{says}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["readers", "writers"])
+def test_the_old_place_of_the_settings_names_the_new_one(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}: stands below `bench` now; write bench: {{{name}: …}}"):
+        TFRecordDataset.from_attributes_dict(attributes={"source": "a.parquet", name: {}})
 
 
 @pytest.fixture(scope="module")

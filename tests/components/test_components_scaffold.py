@@ -33,7 +33,7 @@ def test_what_is_scaffolded_without_a_source_says_what_to_change(project: Projec
     assert dg_command(project, *SCAFFOLD, "later").returncode == 0
     yaml = (project.root / project.package / "defs" / "later" / "defs.yaml").read_text()
     assert 'source: "raw/CHANGE_ME.parquet"' in yaml
-    assert project.repository().has_job("later_refresh")
+    assert project.repository().has_job("Refresh_later")
 
 
 def test_a_bad_name_is_refused_and_leaves_nothing_behind(project: Project) -> None:

@@ -21,7 +21,7 @@ def test_every_split_has_its_shards_its_merged_file_and_its_checks(project: Proj
     table = pa.table({"id": pa.array(range(1000)), "word": [f"word {n}" for n in range(1000)]})
     project.table("parts", table)
     project.dataset("parts", splits=SPLITS, shards=SHARDS, shuffle=1)
-    ran = project.run("parts_refresh", KEYS)
+    ran = project.run("Refresh_parts", KEYS)
     assert ran.ok, ran.problems()
 
     layout = project.layout("parts")
@@ -38,7 +38,7 @@ def test_every_split_has_its_shards_its_merged_file_and_its_checks(project: Proj
     assert len(evaluated) == 4 * len(KEYS) + 4 and all(found.passed for found in evaluated.values())
 
     project.dataset("parts", splits={"train": 0.9, "test": 0.1}, shards=1)
-    ran = project.run("parts_refresh", ["train-00000-of-00001", "test-00000-of-00001"])
+    ran = project.run("Refresh_parts", ["train-00000-of-00001", "test-00000-of-00001"])
     assert ran.ok, ran.problems()
     for folder in (layout.shards, layout.merged):  # what no split names any more is gone
         assert len(list(folder.glob("parts-*"))) == 2
@@ -46,7 +46,7 @@ def test_every_split_has_its_shards_its_merged_file_and_its_checks(project: Proj
     path = layout.merged_path("test")
     path.write_bytes(path.read_bytes()[:-1])
     merged = dg.AssetKey(["parts", "merged"])
-    check = project.run("parts_refresh", ["test-00000-of-00001"], assets=[dg.AssetKey(["parts", "shards"]), merged])
+    check = project.run("Refresh_parts", ["test-00000-of-00001"], assets=[dg.AssetKey(["parts", "shards"]), merged])
     assert check.ok  # it is written again
 
 
@@ -54,7 +54,7 @@ def test_a_damaged_split_is_named_by_the_check_of_the_merged_files(project: Proj
     project.table("bad", pa.table({"id": pa.array(range(100))}))
     project.dataset("bad", splits={"train": 0.5, "test": 0.5}, shards=1)
     keys = ["train-00000-of-00001", "test-00000-of-00001"]
-    assert project.run("bad_refresh", keys).ok
+    assert project.run("Refresh_bad", keys).ok
     path = project.layout("bad").merged_path("test")
     data = bytearray(path.read_bytes())
     data[20] ^= 1
@@ -65,26 +65,41 @@ def test_a_damaged_split_is_named_by_the_check_of_the_merged_files(project: Proj
     assert by_name["crc"].shown["records of train"] > 0
 
 
-def test_auto_plans_when_raw_is_materialized_alone_and_is_told_of_in_a_run_that_did_not_know(project: Project) -> None:
+def test_auto_plans_in_every_refresh_and_has_a_partition_a_split(project: Project) -> None:
     wide = pa.table({"text": pa.array(["x" * 250_000] * 100).dictionary_encode()})
     project.table("wide", wide)
     project.dataset("wide", shards="auto")
-    ran = project.run("wide_refresh", ["train-00000-of-00001"])
-    assert not ran.ok
-    assert ran.materialized("raw")[None]["dagster/row_count"] == 100
-    assert "partitions train-00000-of-00001 to train-00000-of-00001, but" in ran.problems()["wide_plan"]
-    assert not project.layout("wide").shards.exists()
-
-    assert json.loads(project.layout("wide").planned.read_text()) == {"train": 2}
-    ran = project.run("wide_refresh", shard_keys("train", 2))
+    layout = project.layout("wide")
+    ran = project.run("Refresh_wide", tags={"dagster/partition": "train"})  # as the UI launches a single partition
     assert ran.ok, ran.problems()
+    assert ran.materialized("raw")[None]["dagster/row_count"] == 100
+    assert json.loads(layout.planned.read_text()) == {"train": 2}
+    assert [Manifest.load(layout.shard_path(key)).records for key in shard_keys("train", 2)] == [50, 50]
+    shown = ran.materialized("shards")["train"]
+    assert (shown["files"], shown["dagster/partition_row_count"]) == (2, 100)
+    assert shown["dagster/size_bytes"] == sum(layout.shard_path(key).stat().st_size for key in shard_keys("train", 2))
+    assert {name: found.passed for name, found in ran.evaluations("shards").items()} == {
+        ("train", check): True for check in ("crc", "record_count", "features", "shard_size")
+    }
+    assert ran.materialized("merged")[None]["dagster/row_count"] == 100
 
     project.table("wide", pa.concat_tables([wide, wide]))
-    ran = project.run("wide_refresh", shard_keys("train", 2))
-    assert ran.ok, ran.problems()  # a run that writes shards keeps their number
-    ran = project.run("wide_plan_shards")
-    assert ran.ok and json.loads(project.layout("wide").planned.read_text()) == {"train": 5}
+    ran = project.run("Refresh_wide", ["train"])
+    assert ran.ok, ran.problems()
     assert "| train | 200 | 5 |" in ran.materialized("raw")[None]["plan"]
+    assert {path.name for path in layout.shards.glob("wide-*")} == {
+        layout.shard_path(key).name for key in shard_keys("train", 5)
+    }
+    assert ran.materialized("merged")[None]["dagster/row_count"] == 200
+
+    damaged = layout.shard_path("train-00003-of-00005")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    ran = project.run("Verify_wide")
+    assert not ran.ok
+    assert damaged.name in str(ran.evaluations("shards")["train", "crc"].description)
+    again = project.run("Refresh_wide", ["train"], assets=[dg.AssetKey(["wide", "shards"])])
+    assert again.ok and len([step for step in again.steps("STEP_START") if "write_shard" in step]) == 5
+    assert project.run("Verify_wide").ok
 
 
 def test_numbers_of_shards_must_be_those_of_the_splits() -> None:

@@ -25,9 +25,9 @@ FEW = ["serial", "sharded_threads", SEED]
 @pytest.fixture(scope="module")
 def measured(project: Project, make_dataset: Callable[..., str]) -> tuple[str, Ran]:
     """A dataset whose writers were measured in one run; look, do not touch."""
-    name = make_dataset("raced", writers={"rows": 600, "workers": [1, 2], "repeats": 2, "only": FEW})
-    assert project.run(f"{name}_plan_shards").ok
-    return name, project.run(f"{name}_writers", FEW)
+    name = make_dataset("raced", bench={"writers": {"rows": 600, "workers": [1, 2], "repeats": 2, "only": FEW}})
+    assert project.run(f"Plan_shards_{name}").ok
+    return name, project.run(f"Bench_writers_{name}", FEW)
 
 
 def test_every_writer_is_a_partition_that_tells_of_speed_memory_and_the_plain_write(measured: tuple[str, Ran]) -> None:
@@ -77,8 +77,8 @@ def test_the_report_takes_what_there_is_and_tells_what_is_missing(
     project: Project, make_dataset: Callable[..., str]
 ) -> None:
     options = {"rows": 100, "workers": [1], "repeats": 1, "only": ["serial", "locked"]}
-    name = make_dataset("half", writers=options)
-    assert project.run(f"{name}_plan_shards").ok
+    name = make_dataset("half", bench={"writers": options})
+    assert project.run(f"Plan_shards_{name}").ok
     report, writers = [dg.AssetKey([name, "writer_report"])], [dg.AssetKey([name, "writers"])]
     nothing = project.run("__ASSET_JOB", assets=report)
     assert nothing.ok, nothing.problems()
@@ -86,7 +86,7 @@ def test_the_report_takes_what_there_is_and_tells_what_is_missing(
     assert project.run("__ASSET_JOB", assets=writers, tags={"dagster/partition": "locked"}).ok
     some = project.run("__ASSET_JOB", assets=report).materialized("writer_report")[None]
     assert some["missing"] == "serial" and re.search("[Ff]astest(, |: )`locked`", some["use"])
-    project.dataset(name, shards=SHARDS, compression="gzip", writers=options)
+    project.dataset(name, shards=SHARDS, compression="gzip", bench={"writers": options})
     other = project.run("__ASSET_JOB", assets=report).materialized("writer_report")[None]
     assert other["missing"] == "serial, locked"  # what was measured holds for other files
 
@@ -105,8 +105,8 @@ def test_a_refresh_measures_no_writers(refreshed: tuple[str, Ran]) -> None:
 
 
 def test_without_raw_the_message_says_so(project: Project, make_dataset: Callable[..., str]) -> None:
-    name = make_dataset("early", writers={"only": ["serial"]})
-    ran = project.run(f"{name}_writers", ["serial"])
+    name = make_dataset("early", bench={"writers": {"only": ["serial"]}})
+    ran = project.run(f"Bench_writers_{name}", ["serial"])
     assert "Materialize raw first" in ran.problems()[f"{name}__writers"]
 
 

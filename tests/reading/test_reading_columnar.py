@@ -29,10 +29,13 @@ from tfr_assets.reading.locate import locate
 from tfr_assets.reading.plan import plan_ranges, share_of
 from tfr_assets.records import memory
 from tfr_assets.records.arrays import Ragged, Strings
+from tfr_assets.records.example import ExampleEncoder
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.records.index import read_index
+from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.writer import write_file
 
-from .datasets import write_dataset
+from .datasets import spec_of, write_dataset
 
 Written = Callable[..., Layout]
 
@@ -287,6 +290,26 @@ def test_lists_that_contradict_each_other_are_damage(written: Written) -> None:
         (batch,) = batches(files, on_error="skip")
     assert lists(batch["id"]) == [0, 1, 2, 4, 5]
     assert lists(batch["x"]) == [[[1, 2]]] * 5
+
+
+@pytest.mark.parametrize("into", ["numpy", "arrow", "pandas"])
+@pytest.mark.parametrize("lengths", [[1, 3], [1, 1], [-1, 3], [2**63 - 1, 2**63 - 1, 4], []], ids=str)
+def test_skipped_lists_shift_no_intact_record(tmp_path: Path, lengths: list[int], into: Any) -> None:
+    rows = [[[3 * i], [3 * i + 1, 3 * i + 2]] for i in range(4)]
+    flat = [[3 * i + k for k in range(3)] for i in range(4)]
+    values = {"x/ragged_flat_values": flat, "x/ragged_row_lengths_0": [lengths, [1, 2], [1, 2], [1, 2]]}
+    parts = pa.record_batch(values, pa.schema([(name, pa.list_(pa.int64())) for name in values]))
+    spec = spec_of(pa.table({"x": pa.array(rows, pa.list_(pa.list_(pa.int64())))}))
+    write_file(tmp_path / "file", ExampleEncoder(derive_spec(parts.schema, {})).encode(parts), "none", spec)
+    files = locate(tmp_path / "file")
+    with pytest.raises(DamagedFile, match=r"record 0 at byte 12: .*'x/ragged_row_lengths_0'"):
+        list(batches(files, into=into))
+    with pytest.warns(UserWarning, match="left out 1 of"):
+        (batch,) = batches(files, into=into, on_error="skip")
+    found = lists(batch["x"]) if into == "numpy" else batch.to_pydict()["x"] if into == "arrow" else [*batch["x"]]
+    assert [[list(inner) for inner in row] for row in found] == rows[1:]
+    if into == "arrow":
+        batch.validate(full=True)
 
 
 def test_skipping_reads_what_is_left_of_a_cut_file(written: Written) -> None:

@@ -1,6 +1,7 @@
 """The command line, `tfr`: what the UI does, without a browser.
 
-Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. 130: interrupted.
+Exit code 0: fine. 1: data is bad, or a run failed. 2: wrong usage. Stopped: 130 by Ctrl-C, 143 by SIGTERM, 129 by
+SIGHUP, which a terminal sends when it is closed.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.reading.names import READER_NAMES
 
@@ -20,10 +22,17 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from tfr_assets.cli.execute import Outcome, Progress
+    from tfr_assets.components.dataset import TFRecordDataset
     from tfr_assets.records.report import FileReport
     from tfr_assets.writing.dataset import Dataset
 
 _SHOWN_FAULTS = 20
+max_record_bytes = click.option(
+    "--max-record-bytes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Longest record that is read into memory; the default is 256 MiB, or what a manifest says.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 
 
@@ -37,18 +46,18 @@ class _Files(click.Path):
         return super().convert(folder if folder.is_dir() and not Path(value).exists() else value, param, ctx)
 
 
-class _Interruptible(click.Group):
-    """Ctrl-C is neither bad data nor a failed run, whatever it stops."""
+class _Stoppable(click.Group):
+    """Being stopped is neither bad data nor a failed run, whatever it stops."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (KeyboardInterrupt, click.Abort):
             click.echo("tfr: interrupted", err=True)
-            ctx.exit(130)
+            ctx.exit(stop_code())
 
 
-@click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Stoppable, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tfr-assets")
 def cli() -> None:
     """Turn raw data into verified TFRecord shards, and look after them.
@@ -62,7 +71,8 @@ def cli() -> None:
     tfr bench readers flights             which reader is fastest here?
     tfr bench writers flights             which way of writing is the fastest?
 
-    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 interrupted.
+    Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 stopped by Ctrl-C, 143 by
+    SIGTERM, 129 by SIGHUP (the terminal was closed).
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
 
 
@@ -157,20 +167,26 @@ def plan(names: Sequence[str], as_json: bool) -> None:
 
 def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
     """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
-    from tfr_assets.cli.execute import dagster_home, open_instance
-    from tfr_assets.cli.terminal import stderr_to, steps_bar
-    from tfr_assets.components.load import load_datasets
+    from tfr_assets.components.steps.crew import prepare, stop_prepared
 
-    datasets = load_datasets()
-    chosen = [_dataset(name, datasets) for name in dict.fromkeys(names)]
-    outcomes: list[Outcome] = []
-    with open_instance() as instance, stderr_to(dagster_home() / ".dagster" / "tfr-run.log"):
-        for dataset in chosen:
-            with steps_bar(dataset.name) as bar:
-                outcomes.append(do(dataset, instance, bar))
-            if outcomes[-1].interrupted:
-                break
-    return outcomes
+    prepare(names[0])  # imports what steps need while this process imports Dagster
+    try:
+        from tfr_assets.cli.instance import dagster_home, open_instance
+        from tfr_assets.cli.terminal import stderr_to, steps_bar
+
+        chosen = [_dataset(name) for name in dict.fromkeys(names)]
+        outcomes: list[Outcome] = []
+        with open_instance() as instance, stderr_to(dagster_home() / ".dagster" / "tfr-run.log"):
+            for number, dataset in enumerate(chosen):
+                if number:
+                    prepare(dataset.name)
+                with steps_bar(dataset.name) as bar:
+                    outcomes.append(do(dataset, instance, bar))
+                if outcomes[-1].interrupted:
+                    break
+        return outcomes
+    finally:
+        stop_prepared()
 
 
 def _print_failures(outcome: "Outcome") -> None:
@@ -184,14 +200,15 @@ def _print_failures(outcome: "Outcome") -> None:
 
 def _exit(outcomes: "Sequence[Outcome]") -> None:
     if any(outcome.interrupted for outcome in outcomes):
-        sys.exit(130)
+        sys.exit(stop_code())
     sys.exit(0 if all(outcome.ok for outcome in outcomes) else 1)
 
 
 @cli.command()
 @click.argument("paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_Files(exists=True, path_type=Path))
+@max_record_bytes
 @as_json
-def verify(paths: Sequence[Path], as_json: bool) -> None:
+def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -> None:
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
@@ -202,7 +219,7 @@ def verify(paths: Sequence[Path], as_json: bool) -> None:
     files = find_files(paths)
     if not files:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
-    reports = verify_files(files, quiet=as_json)
+    reports = verify_files(files, as_json, max_record_bytes)
     if as_json:
         _print_json([{**asdict(report), "ok": report.ok} for report in reports])
     else:
@@ -248,8 +265,9 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
 @click.option(
     "-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show."
 )
+@max_record_bytes
 @as_json
-def inspect(path: Path, first: int, as_json: bool) -> None:
+def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.look import as_document, show
     from tfr_assets.cli.verify import find_files
@@ -260,7 +278,7 @@ def inspect(path: Path, first: int, as_json: bool) -> None:
         raise click.UsageError(f"no TFRecord file in {path}")
     if gone := [file for file in files if not file.is_file()]:
         raise click.UsageError(f"{gone[0]} is missing, says its manifest; `tfr verify {path}` lists all that is wrong")
-    found = [inspect_file(file, first if number == 0 else 0) for number, file in enumerate(files)]
+    found = [inspect_file(file, first if n == 0 else 0, max_record_bytes) for n, file in enumerate(files)]
     if as_json:
         _print_json([as_document(inspection) for inspection in found])
     else:
@@ -313,13 +331,12 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     from dataclasses import replace
 
     from tfr_assets.cli.bench_readers import bench_readers
-    from tfr_assets.components.load import load_components
+    from tfr_assets.reading.bench.options import BenchOptions
     from tfr_assets.reading.bench.slow_server import Storage
 
-    components = load_components()
-    component, dataset = components[_dataset(name, {key: both[1] for key, both in components.items()}).name]
+    component, dataset = _component(name)
     given = {key: value for key, value in settings.items() if value not in (None, ())}
-    options = replace(component.readers, **given)
+    options = replace(component.bench.readers or BenchOptions(), **given)
     far = {"first_byte_ms": latency_ms, "mb_per_second": mb_per_s}
     slow = {key: value for key, value in far.items() if value is not None}
     storage = Storage(**slow) if slow else None
@@ -340,24 +357,33 @@ def writers(name: str, as_json: bool) -> None:
     where the UI's asset `writer_report` finds it.
     """
     from tfr_assets.cli.bench_writers import bench_writers, show_writers
-    from tfr_assets.components.load import load_datasets
     from tfr_assets.writing.writers.comparison import as_document
 
-    comparison = bench_writers(_dataset(name, load_datasets()))
+    comparison = bench_writers(_dataset(name))
     if as_json:
         _print_json(as_document(comparison))
     else:
         show_writers(comparison)
 
 
-def _dataset(name: str, datasets: "dict[str, Dataset]") -> "Dataset":
+def _component(name: str) -> "tuple[TFRecordDataset, Dataset]":
+    """Loads the component of a dataset, and no other."""
     import difflib
 
-    if name in datasets:
-        return datasets[name]
-    close = difflib.get_close_matches(name, datasets, n=1)
-    known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(datasets) or 'none yet'}"
+    from tfr_assets.components.load import dataset_names, load_component
+
+    names = dataset_names()
+    if name in names and (found := load_component(name)):
+        return found
+    close = difflib.get_close_matches(name, names, n=1)
+    known = (
+        f"did you mean {close[0]!r}?" if close and close[0] != name else f"there are {', '.join(names) or 'none yet'}"
+    )
     raise click.UsageError(f"there is no dataset {name!r}; {known}")
+
+
+def _dataset(name: str) -> "Dataset":
+    return _component(name)[1]
 
 
 def _print_json(document: Any) -> None:
@@ -366,8 +392,12 @@ def _print_json(document: Any) -> None:
 
 def main() -> None:
     """Runs the command line; the entry point of `tfr`."""
+    handle_stop_signals()
     try:
         cli(prog_name="tfr")
     except TfrError as error:
         click.echo(f"tfr: {error}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
+    except MemoryError:
+        click.echo("tfr: there is not enough memory for this; end other programs, or use a larger machine", err=True)
+        sys.exit(1)

@@ -15,7 +15,7 @@ def bench_writers(dataset: "Dataset") -> "Comparison":
     Raises:
         TfrError: As `tfr_assets.writing.writers.comparison.try_writer`.
     """
-    from tfr_assets.cli.execute import dagster_home
+    from tfr_assets.cli.instance import dagster_home
     from tfr_assets.components.writers import measure
     from tfr_assets.writing.writers.comparison import compare
 

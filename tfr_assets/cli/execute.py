@@ -5,24 +5,41 @@ readers   measured in a run of their own
 """
 
 import os
+import signal
+import socket
 import threading
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from yaml import YAMLError
+from dagster._core.definitions.reconstruct import ReconstructableJob
+from dagster._core.execution.api import execute_run
+from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import MAX_RETRIES_TAG
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._core.utils import make_new_run_id
+from dagster._utils.error import SerializableErrorInfo
+from sqlalchemy.exc import DBAPIError
 
+from tfr_assets.cli.signals import stop_signal, stopped_once
+from tfr_assets.components.apart import WAITING
 from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
-from tfr_assets.components.load import PROJECT
+from tfr_assets.components.load import load_definitions
+from tfr_assets.components.look import Look
+from tfr_assets.components.runs import TERMINAL_TAG, alive
 from tfr_assets.errors import ConfigError
-from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.sizing import load_planned
+from tfr_assets.writing.sizing import as_planned
 
-_INVOCATION = "tfr/invocation"
+# where the UI finds the jobs: workspace.yaml names the location, Dagster the repository
+_ORIGIN = RemoteRepositoryOrigin(
+    ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name="tfr_assets.definitions"), "tfr_assets"),
+    "__repository__",
+)
+_STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "ChildProcessCrashException"}  # by the same signal
 _POLL_SECONDS = 0.1
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
 _OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged
@@ -67,7 +84,7 @@ class Outcome:
     Attributes:
         dataset: Its name.
         ok: Whether every step and every blocking check succeeded.
-        interrupted: Whether somebody stopped it, by Ctrl-C for one.
+        interrupted: Whether somebody stopped it: by Ctrl-C, another signal, or in the UI.
         made: The assets, in the order in which they were begun.
         checks: Evaluations by `asset/check`: partition (None where there are none) to whether it passed.
         failures: What failed, one text each.
@@ -83,34 +100,9 @@ class Outcome:
     run_ids: list[str] = field(default_factory=list)
 
 
-def dagster_home() -> Path:
-    """Returns `$DAGSTER_HOME`, by default the project; set but empty counts as unset."""
-    return Path(os.environ.get("DAGSTER_HOME") or PROJECT)
-
-
-def open_instance() -> dg.DagsterInstance:
-    """Returns the instance of `$DAGSTER_HOME`, by default the project's own; `make ui` shows the same one.
-
-    Raises:
-        ConfigError: There is no such folder, or its `dagster.yaml` cannot be understood.
-    """
-    home = dagster_home()
-    os.environ["DAGSTER_HOME"] = str(home)
-    if os.environ.get(DATA_VARIABLE):
-        os.environ[DATA_VARIABLE] = str(data_root())  # the same folder for the steps, wherever they are started
-    if home == PROJECT:
-        os.chdir(PROJECT)  # the paths in the project's dagster.yaml are relative
-    try:
-        return dg.DagsterInstance.get()
-    except (dg.DagsterError, YAMLError) as error:
-        raise ConfigError(f"DAGSTER_HOME={home}: {error}") from error
-
-
-def reconstruct_job(job_name: str) -> dg.JobDefinition:
-    """Returns a job of the project. Every step's process finds its job through this."""
-    from tfr_assets.definitions import defs
-
-    return defs().resolve_job_def(job_name)
+def reconstruct_job(dataset: str, job_name: str) -> dg.JobDefinition:
+    """Returns a job of a dataset. The processes of steps find it through this, too."""
+    return load_definitions(dataset).resolve_job_def(job_name)
 
 
 def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, progress: Progress) -> Outcome:
@@ -126,16 +118,26 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         What was made and what failed. A step that fails raises nothing here.
     """
     outcome = Outcome(dataset.name)
-    if dataset.auto:  # the number of shards, and with it the partitions of the run, is known only then
+    bench = _readers_job(dataset) if readers else None
+    if dataset.auto:  # the number of shards, and with it that of the steps, is known only then
         dataset = run_raw(dataset, instance, outcome, progress)
     if outcome.ok:
         steps = len(dataset.shard_keys) + _OTHER_STEPS
-        _run(refresh_job(dataset.name), dataset.shard_keys, steps, outcome, instance, progress)
-    if outcome.ok and readers:
-        job = reconstruct_job(readers_job(dataset.name))
-        keys = list(job.partitions_def.get_partition_keys()) if job.partitions_def else []
-        _run(job.name, keys, _READER_STEPS, outcome, instance, progress)
+        _run(refresh_job(dataset.name), Look(dataset).partition_keys, steps, outcome, instance, progress)
+    if outcome.ok and bench:
+        keys = list(bench.partitions_def.get_partition_keys()) if bench.partitions_def else []
+        _run(bench.name, keys, _READER_STEPS, outcome, instance, progress)
     return outcome
+
+
+def _readers_job(dataset: Dataset) -> dg.JobDefinition:
+    try:
+        return reconstruct_job(dataset.name, readers_job(dataset.name))
+    except dg.DagsterError as error:
+        raise ConfigError(
+            f"the readers of {dataset.name} are not measured in runs: its YAML has no `bench: {{readers: {{}}}}`. Add "
+            f"that line, or measure them with `tfr bench readers {dataset.name}`"
+        ) from error
 
 
 def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, progress: Progress) -> Dataset:
@@ -151,50 +153,81 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
         The dataset with the planned number of shards.
     """
     _run(raw_job(dataset.name), [], 1, outcome, instance, progress)
-    planned = load_planned(dataset.layout, dataset.splits) if dataset.auto else None
-    return replace(dataset, shards=planned or dataset.shards)
+    return as_planned(dataset)
 
 
 def _run(
     job_name: str, keys: list[str], steps: int, outcome: Outcome, instance: dg.DagsterInstance, progress: Progress
 ) -> None:
-    job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, (job_name,), {})
-    invocation = uuid.uuid4().hex
+    run_id = make_new_run_id()
     over = threading.Event()
-    follower = threading.Thread(target=_follow, args=(instance, invocation, steps, progress, over), daemon=True)
-    follower.start()
-    try:
-        tags = {**(all_partitions(keys) if keys else {}), _INVOCATION: invocation}
-        with dg.execute_job(job, instance=instance, tags=tags, run_config=_QUIET) as result:
-            run_id = result.run_id
-    finally:
-        over.set()
-        follower.join()
+    follower = threading.Thread(target=_follow, args=(instance, run_id, steps, progress, over), daemon=True)
+    with stopped_once(), alive(instance, run_id, stopped=lambda: stop_signal() is not None):
+        job, created = _create_run(outcome.dataset, job_name, keys, run_id, instance)
+        follower.start()
+        try:
+            with suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+                execute_run(job, created, instance)
+        finally:
+            over.set()
+            follower.join()
+            _end_if_unfinished(run_id, instance)
     outcome.run_ids.append(run_id)
-    outcome.ok = outcome.ok and result.success
+    outcome.interrupted = stop_signal() is not None
     _collect(run_id, outcome, instance)
-    if result.success:
+    run = instance.get_run_by_id(run_id)
+    outcome.ok = outcome.ok and run is not None and run.is_success
+    if outcome.ok:
         progress("", steps, steps)
-    elif not outcome.failures:  # a run that nothing made fail was stopped
-        outcome.interrupted = True
 
 
-def _follow(
-    instance: dg.DagsterInstance, invocation: str, steps: int, progress: Progress, over: threading.Event
-) -> None:
-    """Reads a run's events as they come and tells how far it is."""
-    run_id, cursor, done = None, None, 0
+def _create_run(
+    dataset: str, job_name: str, keys: list[str], run_id: str, instance: dg.DagsterInstance
+) -> tuple[ReconstructableJob, dg.DagsterRun]:
+    """Records a run as the UI would, so that the UI counts it for the job."""
+    load_definitions.cache_clear()  # the run before may have planned another number of shards
+    arguments: Any = (dataset, job_name)
+    job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, arguments, {})
+    loaded = job.repository.get_definition().repository_load_data
+    run = instance.create_run_for_job(
+        job_def=job.get_definition(),
+        run_id=run_id,
+        run_config=_QUIET,
+        tags={
+            **(all_partitions(keys) if keys else {}),
+            TERMINAL_TAG: f"{socket.gethostname()}, process {os.getpid()}",
+            MAX_RETRIES_TAG: "0",  # whoever sits at the terminal decides whether to run it again
+        },
+        remote_job_origin=_ORIGIN.get_job_origin(job_name),
+        job_code_origin=job.get_python_origin(),
+        repository_load_data=loaded,
+    )
+    return job.with_repository_load_data(loaded), run
+
+
+def _end_if_unfinished(run_id: str, instance: dg.DagsterInstance) -> None:
+    run = instance.get_run_by_id(run_id)
+    if run and not run.is_finished:
+        instance.report_run_canceled(run, "Stopped in the terminal.")
+
+
+def _follow(instance: dg.DagsterInstance, run_id: str, steps: int, progress: Progress, over: threading.Event) -> None:
+    """Reads a run's events as they come, tells how far it is, and stops it when it is canceled in the UI."""
+    cursor, done = None, 0
     while not over.wait(_POLL_SECONDS):
-        if run_id is None:
-            runs = instance.get_runs(dg.RunsFilter(tags={_INVOCATION: invocation}), limit=1)
-            run_id = runs[0].run_id if runs else None
+        try:
+            records = instance.get_records_for_run(run_id, cursor=cursor)
+        except DBAPIError:  # the run itself says so when it needs the database
             continue
-        records = instance.get_records_for_run(run_id, cursor=cursor)
         cursor = records.cursor
         for event in filter(None, (record.event_log_entry.dagster_event for record in records.records)):
             done += event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE)
             if event.event_type is dg.DagsterEventType.STEP_START and event.step_key:
                 progress(event.step_key.split("__")[-1], done, steps)
+            elif event.event_type is dg.DagsterEventType.ENGINE_EVENT and (event.message or "").startswith(WAITING):
+                progress(str(event.message), done, steps)
+            elif event.event_type is dg.DagsterEventType.RUN_CANCELING and stop_signal() is None:
+                os.kill(os.getpid(), signal.SIGINT)
 
 
 def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> None:
@@ -214,10 +247,11 @@ def _collect(run_id: str, outcome: Outcome, instance: dg.DagsterInstance) -> Non
                 name = f"{check.asset_key.path[-1]}/{check.check_name}"
                 outcome.checks.setdefault(name, {})[check.partition] = check.passed
             elif event.event_type is dg.DagsterEventType.STEP_FAILURE:
-                if _is_interruption(event.step_failure_data):
-                    outcome.interrupted = True
-                else:
+                error = event.step_failure_data.error
+                if not (outcome.interrupted and error and _root(error).cls_name in _STOPPED):
                     outcome.failures.append(f"{event.step_key}: {_why(event.step_failure_data)}")
+            elif event.event_type is dg.DagsterEventType.RUN_FAILURE and not outcome.failures:
+                outcome.failures.append(_why_run(event))
     by_asset: dict[str, Made] = {}
     for (asset, _), metadata in latest.items():
         _add(by_asset.setdefault(asset, Made(asset)), {name: value.value for name, value in metadata.items()})
@@ -230,7 +264,8 @@ def _add(made: Made, metadata: dict[str, Any]) -> None:
     made.partitions += 1
     made.files += int(metadata.get("files", 1))
     made.skipped += metadata.get("written") is False
-    records, size = int(metadata.get("dagster/row_count", 0)), int(metadata.get("dagster/size_bytes", 0))
+    of_all = metadata.get("dagster/row_count", 0)
+    records, size = int(metadata.get("dagster/partition_row_count", of_all)), int(metadata.get("dagster/size_bytes", 0))
     path = str(metadata.get("dagster/uri", ""))
     made.path = path if made.partitions == 1 else str(Path(path).parent)
     if made.asset in _ABOUT_READERS:  # all read the same records
@@ -250,11 +285,19 @@ def _wall_seconds(prefix: str, run_id: str, instance: dg.DagsterInstance) -> flo
     return max(ended) - min(started) if started and ended else 0.0
 
 
-def _is_interruption(failure: Any) -> bool:
-    return failure.error is not None and failure.error.cls_name == dg.DagsterExecutionInterruptedError.__name__
-
-
 def _why(failure: Any) -> str:
     if failure.user_failure_data and failure.user_failure_data.description:
         return failure.user_failure_data.description
-    return failure.error.message.strip() if failure.error else "failed"
+    return _root(failure.error).message.strip() if failure.error else "failed"
+
+
+def _why_run(event: dg.DagsterEvent) -> str:
+    error = event.job_failure_data.error
+    return _root(error).message.strip() if error else event.message or f"{event.job_name} failed"
+
+
+def _root(error: SerializableErrorInfo) -> SerializableErrorInfo:
+    """Returns the exception that others were raised because of: Dagster's say only that there was one."""
+    while error.cause:
+        error = error.cause
+    return error

@@ -47,19 +47,20 @@ def _looks_like_one(name: str) -> bool:
     )
 
 
-def verify_files(files: Sequence[Path], quiet: bool = False) -> list[FileReport]:
+def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: int | None = None) -> list[FileReport]:
     """Examines files, each against its manifest if it has one.
 
     Args:
         files: The files.
         quiet: Show no progress.
+        max_record_bytes: As `examine` takes it.
     """
     manifests = [Manifest.load(file) for file in files]
     total = sum(file.stat().st_size for file in files if file.is_file())
     with nullcontext(None) if quiet else bytes_bar("verifying", total) as progress:
 
         def one(file: Path, manifest: Manifest | None) -> FileReport:
-            report = examine(file, manifest, manifest.features if manifest else None, progress)
+            report = examine(file, manifest, manifest.features if manifest else None, progress, max_record_bytes)
             if manifest or not manifest_path(file).exists():
                 return report
             unreadable = Fault(str(manifest_path(file)), 0, 0, FaultKind.MANIFEST, "write the file again")

@@ -4,10 +4,12 @@
     fields      what may stand in the YAML, and what is said when something else does
     yaml_errors where in the YAML it stands
     scaffold    a new dataset's YAML
-    raw, shards, merged, readers, reader_report, on_disk
+    raw, shards, merged
                 one asset each
-    checks      what the assets are checked for; `verdicts` decides, without Dagster; `reader_checks` likewise
-    jobs        refresh, verify, readers; the schedule
+    checks      what the assets are checked for; `verdicts` decides, without Dagster
+    jobs        what is launched; `verify` reads stored shards back
+    automation  what launches it by itself: schedule, watch, assets that follow each other
+    bench       what is measured: readers, reader_checks, reader_report, writers
     executor    one process a step, forked from a server that has imported what steps need (`preload`)
 
 Modules of the rooms below that come with compiled kernels are imported inside the steps, never by the definitions.

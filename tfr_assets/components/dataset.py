@@ -1,6 +1,7 @@
 """The component `tfr_assets.TFRecordDataset`: fields in, definitions out."""
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,33 +9,29 @@ from typing import Annotated, Any
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field
 
+from tfr_assets.components.automation import ON_CHANGE, build_follower, build_schedule, build_watch
+from tfr_assets.components.bench import Bench, build_bench
 from tfr_assets.components.checks import build_merged_checks, build_shard_checks
 from tfr_assets.components.fields import (
     PARSERS,
+    BenchField,
     FeaturesField,
-    ReadersField,
     SourceField,
     SplitsField,
-    WritersField,
 )
-from tfr_assets.components.jobs import build_jobs, build_schedule
+from tfr_assets.components.jobs import build_jobs
 from tfr_assets.components.look import Look
 from tfr_assets.components.merged import build_merged
-from tfr_assets.components.on_disk import build_on_disk
 from tfr_assets.components.raw import build_raw
-from tfr_assets.components.reader_checks import build_reader_checks
-from tfr_assets.components.reader_report import build_reader_report
-from tfr_assets.components.readers import build_readers
 from tfr_assets.components.scaffold import DatasetScaffolder
 from tfr_assets.components.shards import build_shards
-from tfr_assets.components.writers import build_writer_report, build_writers
+from tfr_assets.components.verify import build_verify
 from tfr_assets.components.yaml_errors import render, with_parsers
 from tfr_assets.layout import Layout
-from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.records.features import FeatureOptions
-from tfr_assets.sources import Source, Splits, seen_from
+from tfr_assets.sources import Source, Splits, check_watchable, seen_from
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.sizing import load_planned
+from tfr_assets.writing.sizing import as_planned
 from tfr_assets.writing.writers.trials import WriterTrials
 
 
@@ -52,10 +49,10 @@ def _field(name: str, yaml_type: Any, description: str, *examples: Any) -> dg.Re
 class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
     """Tables in, verified TFRecord shards out, as one group of assets named after the folder of the YAML.
 
-    Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file),
+    Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file).
+    Checks read every file back. Jobs: `Refresh_NAME`, `Verify_NAME` and `Plan_shards_NAME`. With `bench`, also
     `readers` and `reader_report` (how fast they are read, and which reader is best), `writers` and `writer_report` (how
-    fast they can be written). Checks read every file back. Jobs: `NAME_refresh`, `NAME_verify`, `NAME_readers` and
-    `NAME_writers`.
+    fast they can be written), and the jobs `Bench_readers_NAME` and `Bench_writers_NAME`.
 
     Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
     """
@@ -83,7 +80,7 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             "shards",
             int | str | dict[str, int],
             "Number of files, each one partition: of every split, or by split. Best are files of 100 to 200 MB; for "
-            "less data it does not matter. `auto` plans it when `raw` is materialized alone.",
+            "less data it does not matter. `auto` plans it anew in every refresh; partitions are then the splits.",
             16,
             {"train": 16, "test": 2},
             "auto",
@@ -130,25 +127,18 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             42,
         ),
     ] = None
-    readers: Annotated[
-        BenchOptions,
+    bench: Annotated[
+        Bench,
         _field(
-            "readers",
-            ReadersField,
-            "How the readers are measured: batch_size, epochs, repeats, only, step_ms, decode_ms.",
-            {"batch_size": 4096, "only": ["vectorized", "columnar"]},
+            "bench",
+            BenchField,
+            "What is measured, as assets in the group NAME_bench: `readers` (batch_size, epochs, repeats, only, "
+            "step_ms, decode_ms), `writers` (rows, workers, repeats, only). Default: nothing; `tfr bench` needs none "
+            "of it.",
+            {"readers": {"batch_size": 4096, "only": ["vectorized", "columnar"]}},
+            {"writers": {"rows": 50_000, "workers": [1, 2, 4], "only": ["sharded_threads", "single_writer_queue"]}},
         ),
-    ] = BenchOptions()
-    writers: Annotated[
-        WriterTrials,
-        _field(
-            "writers",
-            WritersField,
-            "How the writers are measured: rows, workers, repeats, only. Default: all of them, with the first rows, "
-            "about a minute each.",
-            {"rows": 50_000, "workers": [1, 2, 4], "only": ["sharded_threads", "single_writer_queue"]},
-        ),
-    ] = WriterTrials()
+    ] = Bench()
     deps: Annotated[
         list[dg.AssetKey],
         _field(
@@ -166,6 +156,33 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             "When the dataset is refreshed: a cron expression, in UTC. It runs as soon as the daemon does.",
             "0 6 * * *",
             "@daily",
+        ),
+    ] = None
+    watch: Annotated[
+        int | None,
+        _field(
+            "watch",
+            int,
+            "Seconds between two looks at the raw files, which read none of them. After a change, a refresh runs.",
+            60,
+        ),
+    ] = None
+    automation: Annotated[
+        str | None,
+        _field(
+            "automation",
+            str,
+            "`on_change`: shards and merged are materialized by themselves when what they are made from has changed.",
+            "on_change",
+        ),
+    ] = None
+    freshness: Annotated[
+        timedelta | None,
+        _field(
+            "freshness",
+            float,
+            "Hours after which the merged file is late, which its health in the UI then shows.",
+            26,
         ),
     ] = None
     description: Annotated[
@@ -197,33 +214,32 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         """Returns what the catalog of components shows."""
         return dg.ComponentTypeSpec(
             tags=["tfrecord", "tensorflow", "machine-learning"],
-            produces=["asset", "asset_check", "job", "schedule"],
+            produces=["asset", "asset_check", "job", "schedule", "sensor"],
         )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Returns the definitions of the dataset that is named after the YAML's folder."""
         folder = context.path if context.path.is_dir() else context.path.parent
-        look = Look(self.dataset(folder.name, context.project_root), self.description, self.owners, self.tags)
-        partitions = dg.StaticPartitionsDefinition(look.dataset.shard_keys)
-        return dg.Definitions(
-            assets=[
-                build_raw(look, self.deps),
-                build_shards(look, partitions),
-                build_merged(look),
-                build_readers(look, self.readers),
-                build_reader_report(look, self.readers),
-                build_writers(look),
-                build_writer_report(look),
-                build_on_disk(look, partitions),
-            ],
-            asset_checks=[
-                build_shard_checks(look, partitions),
-                build_merged_checks(look),
-                build_reader_checks(look, self.readers),
-            ],
-            jobs=build_jobs(look, partitions),
-            schedules=[build_schedule(look, self.schedule)] if self.schedule else [],
+        look = Look(
+            self.dataset(folder.name, context.project_root),
+            self.description,
+            self.owners,
+            self.tags,
+            follows=ON_CHANGE if self.automation else None,
+            freshness=self.freshness,
         )
+        partitions = dg.StaticPartitionsDefinition(look.partition_keys)
+        made = dg.Definitions(
+            assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],
+            asset_checks=[build_shard_checks(look, partitions), build_merged_checks(look)],
+            jobs=[*build_jobs(look, partitions), build_verify(look)],
+            schedules=[build_schedule(look, self.schedule)] if self.schedule else [],
+            sensors=[
+                *([build_watch(look, self.watch)] if self.watch else []),
+                *([build_follower(look)] if self.automation else []),
+            ],
+        )
+        return dg.Definitions.merge(made, build_bench(look, self.bench))
 
     def dataset(self, name: str, project: Path) -> Dataset:
         """Returns the dataset as the rooms below know it.
@@ -237,7 +253,10 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         """
         Layout.of(name)  # says what is wrong with a name before Dagster says that of an op it was never told of
         source = replace(seen_from(project, self.source), shuffle_seed=self.shuffle, splits=self.splits)
+        if self.watch:
+            check_watchable(source)
         auto = self.shards is None
-        dataset = Dataset(name, source, 1, self.compression, self.features, trials=self.writers, auto=auto)
-        planned = load_planned(dataset.layout, dataset.splits) if dataset.auto else self.shards
-        return replace(dataset, shards=planned or dataset.shards)
+        dataset = Dataset(
+            name, source, 1, self.compression, self.features, trials=self.bench.writers or WriterTrials(), auto=auto
+        )
+        return as_planned(dataset) if self.shards is None else replace(dataset, shards=self.shards)

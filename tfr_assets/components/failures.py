@@ -1,11 +1,12 @@
 """How a step fails: in a user's words where a user can mend it, again where waiting may help, loudly otherwise."""
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 import dagster as dg
+from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 
 from tfr_assets.errors import TfrError
 
@@ -73,11 +74,13 @@ def chosen_partitions(context: _Partitioned) -> list[str]:
         return list(context.partition_keys)
     except dg.DagsterInvalidInvocationError as error:
         tags = context.run.tags
-        first, last = (tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end"))
+        first, last = (
+            tags.get(f"dagster/asset_partition_range_{end}") or tags.get("dagster/partition")
+            for end in ("start", "end")
+        )
         raise dg.Failure(
             f"this run was launched for the partitions {first} to {last}, but the dataset has others by now: its YAML "
-            "changed, or `shards: auto` has planned another number of files. Reload the definitions and launch again; "
-            "with `shards: auto`, materialize raw alone first, which plans",
+            "changed. Reload the definitions and launch again",
             allow_retries=False,
         ) from error
     except dg.DagsterInvariantViolationError:
@@ -86,6 +89,28 @@ def chosen_partitions(context: _Partitioned) -> list[str]:
             "on the command line, `tfr run NAME` takes all",
             allow_retries=False,
         ) from None
+
+
+def mark_failed(
+    context: dg.OpExecutionContext | dg.AssetCheckExecutionContext, key: dg.AssetKey, partitions: Iterable[str]
+) -> None:
+    """Makes Dagster show partitions as failed, once this run has failed, until they are materialized again.
+
+    Dagster takes a partition for failed where the last that is known of it is the plan of a run which failed. So the
+    run records that it means to materialize it. There is no event that says that stored data is damaged.
+
+    Args:
+        context: Of a step which is going to fail.
+        key: The partitioned asset.
+        partitions: Its damaged partitions.
+    """
+    for partition in partitions:
+        event = DagsterEvent.build_asset_materialization_planned_event(
+            context.run.job_name,
+            context.get_step_execution_context().step.key,
+            AssetMaterializationPlannedData(key, partition=partition),
+        )
+        context.instance.report_dagster_event(event, context.run.run_id)
 
 
 def is_transient(error: BaseException | None) -> bool:

@@ -5,11 +5,13 @@ expressions are put to Dagster itself, so that the two never disagree.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
+from tfr_assets.components.bench import Bench
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.records.compression import COMPRESSIONS
@@ -18,6 +20,10 @@ from tfr_assets.sources import parse_source, parse_splits
 from tfr_assets.sources.media.options import did_you_mean
 from tfr_assets.writing.dataset import MAX_SHARDS
 from tfr_assets.writing.writers.trials import MEASURED, WriterTrials
+
+ON_CHANGE = "on_change"
+_SOONEST = 10  # seconds between two looks at the raw files; listing many takes a while
+_LONGEST_HOURS = 24 * 366
 
 
 class SourceField(dg.Model):
@@ -168,6 +174,17 @@ class WritersField(dg.Model):
     )
 
 
+class BenchField(dg.Model):
+    """What is measured. What is named here, if only as `{}`, has assets in the group NAME_bench."""
+
+    readers: ReadersField | None = Field(
+        None, description="How the readers are measured.", examples=[{"batch_size": 4096, "only": ["vectorized"]}]
+    )
+    writers: WritersField | None = Field(
+        None, description="How the writers are measured.", examples=[{"rows": 50_000, "workers": [1, 2, 4]}]
+    )
+
+
 def parse_shards(value: Any) -> int | dict[str, int] | None:
     """Returns the number of shards, of every split or by split; None for `auto`."""
     if value == "auto":
@@ -211,6 +228,19 @@ def parse_features(value: Any) -> FeatureOptions:
         names={column: tuple(of_column) for column, of_column in names.items()},
         fill=_by_column("fill", fields, lambda fill: isinstance(fill, int | float | str), "a number or text"),
     )
+
+
+def parse_bench(value: Any) -> Bench:
+    """Returns what is measured."""
+    fields = _mapping("bench", value, "a mapping with readers, writers or both, such as {readers: {}}")
+    _refuse_unknown("bench", fields, BenchField.model_fields)
+    try:
+        return Bench(
+            readers=parse_readers(fields["readers"]) if "readers" in fields else None,
+            writers=parse_writers(fields["writers"]) if "writers" in fields else None,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"bench.{error}") from error
 
 
 def parse_readers(value: Any) -> BenchOptions:
@@ -267,6 +297,27 @@ def parse_schedule(value: Any) -> str:
     return str(value)
 
 
+def parse_watch(value: Any) -> int:
+    """Returns how often the raw files are looked at, in seconds."""
+    if not _is_whole(value) or value < _SOONEST:
+        raise ConfigError(f"watch: expected a whole number of seconds from {_SOONEST} up, such as 60; found {value!r}")
+    return int(value)
+
+
+def parse_automation(value: Any) -> str:
+    """Returns when assets follow those that they are made from."""
+    if value != ON_CHANGE:
+        raise ConfigError(f"automation: expected {ON_CHANGE}; found {value!r}. Leave the line out for none")
+    return ON_CHANGE
+
+
+def parse_freshness(value: Any) -> timedelta:
+    """Returns after which time data is late."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 / 60 <= value <= _LONGEST_HOURS:
+        raise ConfigError(f"freshness: expected a number of hours, at least a minute, such as 26; found {value!r}")
+    return timedelta(hours=value)
+
+
 def parse_description(value: Any) -> str:
     """Returns the description."""
     if not isinstance(value, str):
@@ -308,18 +359,25 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "compression": parse_compression,
     "features": parse_features,
     "shuffle": parse_shuffle,
-    "readers": parse_readers,
-    "writers": parse_writers,
+    "bench": parse_bench,
     "deps": parse_deps,
     "schedule": parse_schedule,
+    "watch": parse_watch,
+    "automation": parse_automation,
+    "freshness": parse_freshness,
     "description": parse_description,
     "owners": parse_owners,
     "tags": parse_tags,
 }
 
 
+_MOVED = {"readers": "bench: {readers: …}", "writers": "bench: {writers: …}"}
+
+
 def unknown_key(where: str, key: object, known: Iterable[str]) -> str:
     """Returns what is said of a key that nothing knows."""
+    if where in _MOVED:
+        return f"{where}: stands below `bench` now; write {_MOVED[where]}"
     known = list(known)
     return f"{where}: not a setting{did_you_mean(key, known)}. Known are {', '.join(known)}"
 

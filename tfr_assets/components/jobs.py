@@ -1,6 +1,12 @@
-"""Jobs of a dataset, and the schedule.
+"""Jobs of a dataset.
 
-plan_shards looks at raw data · refresh makes everything · verify reads everything back · readers, writers measure
+Plan_shards looks at raw data · Refresh makes everything · Verify reads everything back · Bench_readers, Bench_writers
+measure
+
+The names begin with a capital letter for a reason: where several jobs hold the assets that are chosen in the UI,
+"Materialize" launches the first one in ASCII order, and capital letters come before Dagster's own `__ASSET_JOB`. That
+job knows no partitions: it would need a run for `raw`, one for `shards` and one for `merged`, none of them with the tag
+that lets one run of a dataset through at a time.
 """
 
 from typing import Any
@@ -8,34 +14,34 @@ from typing import Any
 import dagster as dg
 
 from tfr_assets.components.look import Look
+from tfr_assets.components.runs import DATASET_TAG
 
-DATASET_TAG = "tfr/dataset"  # dagster.yaml lets one run a dataset through at a time
-_ALL_STEPS = {"dagster/retry_strategy": "ALL_STEPS"}  # see shards.py; what is there already is skipped anyway
+ALL_STEPS = {"dagster/retry_strategy": "ALL_STEPS"}  # see shards.py; what is there already is skipped anyway
 
 
 def raw_job(name: str) -> str:
     """Returns the name of the job that takes the inventory, and plans the shards, without writing any."""
-    return f"{name}_plan_shards"
+    return f"Plan_shards_{name}"
 
 
 def refresh_job(name: str) -> str:
     """Returns the name of the job that makes everything of a dataset."""
-    return f"{name}_refresh"
+    return f"Refresh_{name}"
 
 
 def verify_job(name: str) -> str:
     """Returns the name of the job that checks what is stored."""
-    return f"{name}_verify"
+    return f"Verify_{name}"
 
 
 def readers_job(name: str) -> str:
     """Returns the name of the job that measures the readers."""
-    return f"{name}_readers"
+    return f"Bench_readers_{name}"
 
 
 def writers_job(name: str) -> str:
     """Returns the name of the job that measures the writers."""
-    return f"{name}_writers"
+    return f"Bench_writers_{name}"
 
 
 def all_partitions(keys: list[str]) -> dict[str, str]:
@@ -43,62 +49,34 @@ def all_partitions(keys: list[str]) -> dict[str, str]:
     return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
 
 
-def build_jobs(look: Look, partitions: dg.StaticPartitionsDefinition) -> list[Any]:
-    """Returns the jobs of a dataset."""
+def job_tags(name: str) -> dict[str, str]:
+    """Returns the tags of every run of a dataset's jobs."""
+    return {DATASET_TAG: name, **ALL_STEPS}
+
+
+def build_jobs(look: Look, partitions: dg.PartitionsDefinition) -> list[Any]:
+    """Returns the jobs that make a dataset: the plan of its shards, and everything."""
     name = look.dataset.name
-
-    def keys(*parts: str) -> dg.AssetSelection:
-        return dg.AssetSelection.assets(*(look.key(part) for part in parts))
-
-    def job(job_name: str, selection: dg.AssetSelection, description: str, by_shard: bool = True) -> Any:
-        return dg.define_asset_job(
-            job_name,
-            selection,
-            description=description,
-            tags={DATASET_TAG: name, **_ALL_STEPS},
-            partitions_def=partitions if by_shard else None,
-        )
-
     return [
-        job(
+        dg.define_asset_job(
             raw_job(name),
-            keys("raw").upstream(),
-            "Takes the inventory and plans the shards. Writes none.",
-            by_shard=False,
+            look.select("raw").upstream(),
+            description="Takes the inventory and plans the shards. Writes none.",
+            tags=job_tags(name),
         ),
         # an asset's checks come with it
-        job(
+        dg.define_asset_job(
             refresh_job(name),
-            keys("raw").upstream() | keys("shards", "merged"),
-            "Raw data to checked, merged TFRecord files, in one run.",
-        ),
-        job(
-            verify_job(name),
-            keys("on_disk"),
-            "Reads shards back from the disk and checks them again. Writes none.",
-        ),
-        job(readers_job(name), keys("readers", "reader_report"), "Measures and compares the readers.", by_shard=False),
-        job(
-            writers_job(name),
-            keys("writers", "writer_report"),
-            "Measures how fast each writer is, and tells which to use when.",
-            by_shard=False,
+            look.select("raw").upstream() | look.select("shards", "merged"),
+            description="Raw data to checked, merged TFRecord files, in one run.",
+            tags=job_tags(name),
+            partitions_def=partitions,
         ),
     ]
 
 
-def build_schedule(look: Look, cron: str) -> dg.ScheduleDefinition:
-    """Returns the schedule that refreshes a dataset."""
-    name = look.dataset.name
-
-    @dg.schedule(
-        name=f"{name}_schedule",
-        job_name=refresh_job(name),
-        cron_schedule=cron,
-        default_status=dg.DefaultScheduleStatus.RUNNING,  # whoever writes a schedule wants it to run
-        description=f"Refreshes {name}: `{cron}`, in UTC.",
+def build_bench_job(look: Look, job_name: str, description: str, *assets: str) -> Any:
+    """Returns a job that materializes assets which measure."""
+    return dg.define_asset_job(
+        job_name, look.select(*assets), description=description, tags=job_tags(look.dataset.name)
     )
-    def refresh() -> dg.RunRequest:
-        return dg.RunRequest(tags=all_partitions(look.dataset.shard_keys))
-
-    return refresh

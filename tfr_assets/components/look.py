@@ -4,12 +4,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
+from tfr_assets.components.runs import DATASET_TAG
+from tfr_assets.layout import shard_keys
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import CODE_VERSION
+from tfr_assets.writing.sizing import as_planned
 
 
 @dataclass(frozen=True)
@@ -21,16 +25,38 @@ class Look:
         description: What it is; put before the description of each asset.
         owners: E-mail addresses and teams (`team:name`).
         tags: For filtering.
+        follows: When what is made from other assets is materialized by itself.
+        freshness: After which time without materialization the merged file counts as late.
     """
 
     dataset: Dataset
     description: str = ""
     owners: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    follows: dg.AutomationCondition[Any] | None = None
+    freshness: timedelta | None = None
+
+    @property
+    def current(self) -> Dataset:
+        """The dataset with the numbers of shards planned last: a step's process may have loaded it before `raw` ran."""
+        return as_planned(self.dataset)
+
+    @property
+    def partition_keys(self) -> list[str]:
+        """Partitions of `shards`: a file each; with `shards: auto` a split each, as the number of files may change."""
+        return list(self.dataset.splits) if self.dataset.auto else self.dataset.shard_keys
+
+    def files(self, partition: str) -> list[str]:
+        """Returns the keys of the shards that a partition consists of."""
+        return shard_keys(partition, self.current.shard_counts[partition]) if self.dataset.auto else [partition]
 
     def key(self, part: str) -> dg.AssetKey:
         """Returns the key of the asset `part`."""
         return dg.AssetKey([self.dataset.name, part])
+
+    def select(self, *parts: str) -> dg.AssetSelection:
+        """Returns the selection of the assets `parts`."""
+        return dg.AssetSelection.assets(*(self.key(part) for part in parts))
 
     def asset(self, part: str, description: str, kinds: set[str], **settings: Any) -> dict[str, Any]:
         """Returns the arguments with which the asset `part` is defined.
@@ -47,9 +73,14 @@ class Look:
             "description": f"{self.description}\n\n{description}".strip(),
             "kinds": kinds,
             "owners": list(self.owners),
-            "tags": dict(self.tags),
+            "tags": {**self.tags, DATASET_TAG: self.dataset.name},
             **settings,
         }
+
+    @property
+    def bench_group(self) -> str:
+        """The group of the assets that measure; in the dataset's own, "Materialize all" would launch them, too."""
+        return f"{self.dataset.name}_bench"
 
     @property
     def raw_version(self) -> str:
@@ -59,7 +90,8 @@ class Look:
     @property
     def shards_version(self) -> str:
         """Hash of the settings that decide over the shards' bytes: a change makes every shard stale."""
-        return _hash([self.dataset.shard_counts, self.dataset.compression, asdict(self.dataset.features)])
+        shards = "auto" if self.dataset.auto else self.dataset.shard_counts  # what is planned follows from the raw data
+        return _hash([shards, self.dataset.compression, asdict(self.dataset.features)])
 
 
 def _hash(settings: Any) -> str:

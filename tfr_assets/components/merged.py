@@ -25,12 +25,14 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
     @dg.asset(
         **look.asset("merged", _DESCRIPTION, {"tensorflow", "file"}, code_version=look.shards_version),
         deps=[dg.AssetDep(look.key("shards"), partition_mapping=dg.AllPartitionMapping())],
+        automation_condition=look.follows,
+        freshness_policy=dg.FreshnessPolicy.time_window(look.freshness) if look.freshness else None,
     )
     def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         from tfr_assets.writing.merged import merge_shards
 
         with reported(dataset=dataset.name):
-            merged = merge_shards(dataset, counted(logged(context.log.info)))
+            merged = merge_shards(look.current, counted(logged(context.log.info)))
         for split, file in merged.items():
             context.log.info(_story(split, file))
         version = "-".join(file.manifest.digest for file in merged.values())

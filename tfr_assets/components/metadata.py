@@ -70,13 +70,13 @@ def file_metadata(manifest: Manifest, path: Path, seconds: float | None) -> dict
         shown["dagster/column_schema"] = _feature_schema(manifest.features)
     if seconds is None:
         return {**shown, "skipped": "The file is there already and matches its manifest."}
-    return {**shown, "seconds": seconds, "records_per_second": _ratio(manifest.records, seconds)}
+    return {**shown, "seconds": round(seconds, 3), "records_per_second": _ratio(manifest.records, seconds)}
 
 
 def markdown_table(table: pa.Table) -> str:
     """Returns a table for people to look at, its cells cut short."""
     shown = table.select(table.column_names[:_PREVIEW_COLUMNS])
-    text = markdown(shown.column_names, (row.values() for row in shown.to_pylist()))
+    text = markdown(shown.column_names, ([_cut(cell) for cell in row.values()] for row in shown.to_pylist()))
     left_out = table.num_columns - shown.num_columns
     return f"{text}\n\n… and {left_out} more columns" if left_out else text
 
@@ -117,9 +117,12 @@ def _feature_schema(features: FeatureSpec) -> dg.TableSchema:
 
 
 def _cell(value: object) -> str:
+    return str(value).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("\r", " ")
+
+
+def _cut(value: object) -> str:
     text = "" if value is None else _binary(value) if isinstance(value, bytes) else str(value)
-    text = text if len(text) <= _CELL_LENGTH else text[: _CELL_LENGTH - 1] + "…"
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("\r", " ")
+    return text if len(text) <= _CELL_LENGTH else text[: _CELL_LENGTH - 1] + "…"
 
 
 def _binary(value: bytes) -> str:

@@ -1,15 +1,9 @@
-"""Imports once what every step would import for itself.
+"""What workers have imported before they are forked, so that no step imports it for itself.
 
-The executor starts a server process that imports this module, and forks a process a step from it. What stands here are
-modules that Dagster imports when they are first used, so that importing `dagster` does not bring them, and this
-project's compiled kernels. A step with nothing to do takes a fifth of the time that way.
-
-A module that a later Dagster lacks costs its share of the time and nothing else; a test tells of it, and of what came
-to be missing here.
+What stands here are modules that Dagster imports when they are first used, so that importing `dagster` does not bring
+them, and this project's compiled kernels. A module that a later Dagster lacks costs its share of the time and nothing
+else; a test tells of it, and of what came to be missing here.
 """
-
-from contextlib import suppress
-from importlib import import_module
 
 MODULES = (
     # the command that a run was started by: Python's multiprocessing imports it again in every process
@@ -58,7 +52,3 @@ MODULES = (
     "numpy.ma",
     "pyarrow.parquet",
 )
-
-for _module in MODULES:
-    with suppress(ImportError):
-        import_module(_module)

@@ -36,7 +36,7 @@ def build_raw(look: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefiniti
         with reported(source=str(dataset.source)):
             inventory = materialize_raw(dataset, logged(context.log.info))
             metadata = inventory_metadata(inventory, preview(inventory), dataset.layout)
-        context.log.info(f"{dataset.name}: {inventory.rows:,} rows, fingerprint {inventory.fingerprint}")
+        context.log.info(f"{dataset.name}: {inventory.rows:,} rows, {megabytes(inventory.bytes)}, {_files(inventory)}")
         for warning in inventory.warnings:
             context.log.warning(warning)
         if inventory.skipped:
@@ -53,16 +53,19 @@ def _plan(context: dg.AssetExecutionContext, dataset: Dataset, inventory: Invent
     """Returns what is shown of the files to come. Raw data that cannot become records is still inventoried."""
     from tfr_assets.writing.sizing import plan_sizes
 
-    # a run that goes on to write shards was launched with the partitions known until now
-    alone = not any(tag.startswith("dagster/asset_partition_range") for tag in context.run.tags)
     try:
-        sizes = plan_sizes(dataset, inventory, replan=alone)
+        sizes = plan_sizes(dataset, inventory)
     except (SchemaError, ConfigError) as error:
         context.log.warning(f"no shard can be written: {error}")
         return {"plan": str(error)}
     lines = [(s.split, f"{s.rows:,}", s.shards, megabytes(s.bytes), megabytes(s.bytes / s.shards)) for s in sizes]
     table = markdown(["split", "records", "files", "size", "a file"], lines)
     return {"plan": dg.MetadataValue.md(table), "planned_bytes": sum(size.bytes for size in sizes)}
+
+
+def _files(inventory: Inventory) -> str:
+    count = max(inventory.file_count, 1)
+    return f"in {count:,} files" if count > 1 else f"from {inventory.source}"
 
 
 def _kinds(source: Source) -> set[str]:

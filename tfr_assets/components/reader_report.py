@@ -25,7 +25,7 @@ def build_reader_report(look: Look, options: BenchOptions) -> dg.AssetsDefinitio
     dataset = look.dataset
 
     @dg.asset(
-        **look.asset("reader_report", _DESCRIPTION, {"tensorflow", "json"}),
+        **look.asset("reader_report", _DESCRIPTION, {"tensorflow", "json"}, group_name=look.bench_group),
         deps=[dg.AssetDep(look.key("readers"), partition_mapping=dg.AllPartitionMapping())],
         pool=POOL,
     )

@@ -27,7 +27,7 @@ def build_readers(look: Look, options: BenchOptions) -> dg.AssetsDefinition:
     dataset = look.dataset
 
     @dg.asset(
-        **look.asset("readers", _DESCRIPTION, {"tensorflow"}),
+        **look.asset("readers", _DESCRIPTION, {"tensorflow"}, group_name=look.bench_group),
         deps=[
             dg.AssetDep(look.key("shards"), partition_mapping=dg.AllPartitionMapping()),
             look.key("merged"),  # what one of the readers reads

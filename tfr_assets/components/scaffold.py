@@ -29,9 +29,13 @@ attributes:
   # tags: {{domain: my_domain}}
   # compression: gzip            # default: none, the fastest
   # shuffle: 42                  # a seed: shuffle all rows once, before they are cut into shards
-  # readers: {{batch_size: 4096, only: [vectorized, columnar]}}  # how they are measured
-  # writers: {{workers: [1, 2, 4], repeats: 5}}    # how the writers are measured
+  # bench:                       # measurements that appear in the UI; `tfr bench` needs none of this
+  #   readers: {{batch_size: 4096, only: [vectorized, columnar]}}
+  #   writers: {{workers: [1, 2, 4], repeats: 5}}
   # schedule: "0 6 * * *"        # refresh every day at 06:00 UTC
+  # watch: 60                    # look at the raw files every 60 s, and refresh after a change
+  # automation: on_change        # shards and merged follow when raw is materialized with another content
+  # freshness: 26                # hours after which the merged file is late
   # features:                    # default: every column becomes a feature
   #   drop: [comment]
   #   rename: {{dep_delay: delay}}

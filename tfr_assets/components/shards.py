@@ -4,23 +4,27 @@
                 ├→ write_shard[train_00001_of_00016] ─┤
                 └→ …                                  ┘
 
-`write_shard` records its partition as materialized at once, so that one failing shard does not take the others' record
-with it; `commit` repeats the record, because the asset's checks and `merged` wait for its output.
+`write_shard` records its partition as materialized and checked at once, so that one failing shard does not take the
+others' record with it; `commit` repeats the record, because the asset's checks and `merged` wait for its output.
+
+With `shards: auto`, a partition is a split: how many files it has is known only once `raw` has run, and may change with
+every run, while the partitions that the UI knows stay those of the definitions that it has loaded.
 
 When the process of a run was killed, Dagster's re-execution "from failure" may hand `commit` a part of the shards only
 and would then mark all of them as materialized. So `commit` counts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from tfr_assets.components.checks import Assigned, evaluate_shards
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.look import Look
-from tfr_assets.components.metadata import file_metadata
-from tfr_assets.components.previews import previews
+from tfr_assets.components.metadata import file_metadata, markdown
 from tfr_assets.components.progress import counted, logged
 from tfr_assets.records.units import megabytes
 
@@ -31,9 +35,10 @@ if TYPE_CHECKING:
 _DESCRIPTION = """TFRecord files, one a partition, written in parallel.
 
 A file appears under its name when it is whole. One that matches its manifest, input and settings is left as it is."""
+_OF_ONE_FILE = {"path", "fingerprint", "skipped", "seconds", "records_per_second", "bytes_per_record"}
 
 
-def build_shards(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     """Returns the asset `shards` of a dataset."""
     dataset = look.dataset
 
@@ -46,14 +51,16 @@ def build_shards(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.As
     def plan(context: dg.OpExecutionContext) -> Iterator[Any]:
         from tfr_assets.records.casts import lossy_casts
         from tfr_assets.writing.plan import plan_shards
+        from tfr_assets.writing.shard import describes
 
-        keys = chosen_partitions(context)
+        partitions = chosen_partitions(context)
         with reported(dataset=dataset.name):
-            planned = plan_shards(dataset)
-        for warning in lossy_casts(planned.features):
-            context.log.warning(warning)
+            planned = plan_shards(look.current)
+        if not describes(look.dataset.layout.shards, planned.features):  # otherwise an earlier run has warned of them
+            for warning in lossy_casts(planned.features):
+                context.log.warning(warning)
         yield dg.Output(planned, "plan")
-        for key in keys:
+        for key in (key for partition in partitions for key in look.files(partition)):
             # a step gets its own shard only: the whole plan in every one would grow with the square of their number
             alone = replace(planned, shards=(planned.shard(key),))
             yield dg.DynamicOutput(alone, mapping_key=key.replace("-", "_"), output_name="shard")
@@ -63,6 +70,7 @@ def build_shards(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.As
         ins={"raw": dg.AssetIn(look.key("raw"), dagster_type=dg.Nothing)},
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
+        automation_condition=look.follows,
     )
     def shards(raw: Any) -> Any:
         planned, each = plan(raw)
@@ -72,26 +80,31 @@ def build_shards(look: Look, partitions: dg.StaticPartitionsDefinition) -> dg.As
 
 
 @dg.op(description="Writes one shard, or finds that it is there already.")
-def write_shard(context: dg.OpExecutionContext, plan: Any) -> Any:
-    """Writes the one shard of a plan and records its partition as materialized.
+def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
+    """Writes the one shard of a plan, records its partition as materialized, and evaluates its checks.
 
-    Returns:
-        The partition key, what became of it, and what is shown of it.
+    Where a partition has several files, both are left to the steps that have all of them.
+
+    Yields:
+        The evaluations; the key of the shard, what became of it, and what is shown of it.
     """
     from tfr_assets.writing.plan import load_inventory
     from tfr_assets.writing.shard import write_shard
 
     (shard,) = plan.shards
+    look = Look(plan.dataset)
     with reported(shard=shard.key):
         written = write_shard(plan, shard, counted(logged(context.log.info), shard.rows))
-        metadata = _metadata(written) | previews(load_inventory(plan.dataset), shard.start, shard.stop)
+        inventory = load_inventory(plan.dataset)
+        metadata = _metadata(written, inventory.rows)
     context.log.info(_story(shard.key, written))
-    context.log_event(
-        dg.AssetMaterialization(
-            Look(plan.dataset).key("shards"), partition=shard.key, metadata=metadata, tags=_provenance(plan)
+    if not plan.dataset.auto:
+        context.log_event(
+            dg.AssetMaterialization(look.key("shards"), partition=shard.key, metadata=metadata, tags=_provenance(plan))
         )
-    )
-    return shard.key, written, metadata
+        assigned = Assigned({shard.key: shard.rows}, inventory.splits, inventory.skipped)
+        yield from evaluate_shards(look, [shard.key], context, assigned)
+    yield dg.Output((shard.key, written, metadata))
 
 
 @dg.op(out=dg.Out(dg.Nothing), description="Makes sure that every shard of the run was written.")
@@ -101,7 +114,7 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     Args:
         context: The context of the step.
         plan: The whole plan.
-        written: Partition keys, what became of them, and what is shown of them.
+        written: Keys of shards, what became of them, and what is shown of them.
 
     Raises:
         dg.Failure: Shards are missing; the message names them.
@@ -115,26 +128,57 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
             f"{', '.join(changed[:20])}: no longer on the disk as this run left them. Launch all steps again",
             allow_retries=False,
         )
-    if missing := [key for key in context.partition_keys if key not in done]:
-        raise dg.Failure(_not_handed_over(missing, len(context.partition_keys)), allow_retries=False)
+    files = {partition: Look(plan.dataset).files(partition) for partition in context.partition_keys}
+    wanted = [key for of_partition in files.values() for key in of_partition]
+    if missing := [key for key in wanted if key not in done]:
+        raise dg.Failure(_not_handed_over(missing, len(wanted)), allow_retries=False)
     with reported(dataset=plan.dataset.name):
         if reason := finish_shards(plan):
             context.log.info(f"tfds.builder_from_directory cannot load the shards: {reason}")
-    for key, _, metadata in written:
-        context.add_asset_metadata(metadata, partition_key=key)
+    shown = {key: metadata for key, _, metadata in written}
+    for partition, keys in files.items():
+        context.add_asset_metadata(_together([shown[key] for key in keys]), partition_key=partition)
     return dg.MaterializeResult(data_version=dg.DataVersion(_data_version(plan)))
 
 
-def _metadata(shard: "ShardWritten") -> dict[str, Any]:
+def _metadata(shard: "ShardWritten", rows: int) -> dict[str, Any]:
     shown = file_metadata(shard.manifest, shard.path, shard.seconds if shard.written else None)
-    return shown | {"peak_memory_bytes": shard.peak_memory_bytes}
+    counts = {"dagster/row_count": rows, "dagster/partition_row_count": shard.manifest.records}
+    return shown | counts | {"peak_memory_bytes": shard.peak_memory_bytes}
+
+
+def _together(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns what is shown of a partition: of its one file, or of the first one, with the sums of all."""
+    first = files[0]
+    if len(files) == 1:
+        return first
+    size, records = (
+        sum(file[name] for file in files) for name in ("dagster/size_bytes", "dagster/partition_row_count")
+    )
+    lines = [
+        (
+            Path(file["dagster/uri"]).name,
+            f"{file['dagster/partition_row_count']:,}",
+            megabytes(file["dagster/size_bytes"]),
+        )
+        for file in files
+    ]
+    return {
+        **{name: value for name, value in first.items() if name not in _OF_ONE_FILE},
+        "dagster/partition_row_count": records,
+        "dagster/size_bytes": size,
+        "dagster/uri": str(Path(first["dagster/uri"]).with_suffix(".tfrecord-*")),
+        "files": len(files),
+        "written": any(file["written"] for file in files),
+        "shards": dg.MetadataValue.md(markdown(["file", "records", "size"], lines)),
+    }
 
 
 def _story(key: str, shard: "ShardWritten") -> str:
     if not shard.written:
         return f"{key}: skipped, {shard.path} matches its manifest, input and settings"
-    size = megabytes(shard.manifest.bytes)
-    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s to {shard.path}"
+    size, rate = megabytes(shard.manifest.bytes), shard.manifest.bytes / 1e6 / max(shard.seconds, 1e-9)
+    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate:,.0f} MB/s)"
 
 
 def _data_version(plan: "ShardingPlan") -> str:

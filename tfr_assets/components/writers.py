@@ -27,7 +27,7 @@ def build_writers(look: Look) -> dg.AssetsDefinition:
     dataset = look.dataset
 
     @dg.asset(
-        **look.asset("writers", _WRITERS, {"arrow"}),
+        **look.asset("writers", _WRITERS, {"arrow"}, group_name=look.bench_group),
         deps=[look.key("raw")],
         partitions_def=dg.StaticPartitionsDefinition(list(dataset.trials.only)),
         backfill_policy=dg.BackfillPolicy.single_run(),
@@ -67,7 +67,7 @@ def build_writer_report(look: Look) -> dg.AssetsDefinition:
     dataset = look.dataset
 
     @dg.asset(
-        **look.asset("writer_report", _REPORT, {"report"}),
+        **look.asset("writer_report", _REPORT, {"report"}, group_name=look.bench_group),
         deps=[dg.AssetDep(look.key("writers"), partition_mapping=dg.AllPartitionMapping())],
     )
     def writer_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult:

@@ -40,15 +40,13 @@ def class_balance(counts: Mapping[str, int], title: str) -> bytes:
     left = MARGIN + max(map(width_of, names)) + _GAP
     width = MARGIN + INNER - left - max(map(width_of, values)) - _GAP
     largest = max(counts.values()) or 1
-    plot = card.axes(left, card.top, width, len(rows) * _ROW)
-    plot.set(xlim=(0, width), ylim=(len(rows) * _ROW, 0))
     for index, (row, name, value) in enumerate(zip(rows, names, values, strict=True)):
         middle = (index + 0.5) * _ROW
         if row is None:
             card.write(left, card.top + middle, f"… {len(counts) - _LARGEST - _SMALLEST:,} more", FAINT)
             continue
         length = round(row[1] / largest * width)
-        plot.barh(middle, length, _BAR, color=ACCENT, linewidth=0)
+        card.bar(left, card.top + middle - _BAR / 2, length, _BAR, ACCENT)
         card.write(left - _GAP, card.top + middle, name, align="right")
         card.write(left + length + _GAP / 2, card.top + middle, value, INK if row[1] else FAINT)
     return card.png()
@@ -59,4 +57,6 @@ def _summary(counts: Mapping[str, int]) -> str:
     total = f"{len(counts):,} classes, {sum(counts.values()):,} records"
     if not smallest:
         return f"{total}; {sum(not count for count in counts.values()):,} of the classes without any"
+    if largest == smallest:
+        return f"{total}; as many of each"
     return f"{total}; the largest has {number(largest / smallest)} times as many as the smallest"

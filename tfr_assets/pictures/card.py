@@ -5,6 +5,7 @@ threads share, play no part. Positions are pixels from the card's upper left cor
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tfr_assets.pictures.palette import CARD, EDGE, FAINT, INK
@@ -13,6 +14,7 @@ from tfr_assets.pictures.text import SIZE, SMALL_SIZE, TITLE_SIZE, fit, font
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 WIDTH = 868  # as wide as a contact sheet
 MARGIN = 20
@@ -36,14 +38,9 @@ class Card:
             title: Stands above, and is cut where it is too long; may be empty.
             subtitle: Stands below the title, likewise.
         """
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
         self.top = MARGIN + (26 if title else 0) + (20 if subtitle else 0)
         self._height = self.top + height + MARGIN
-        self._figure = Figure(figsize=(WIDTH / _DPI, self._height / _DPI), dpi=_DPI, facecolor=CARD, linewidth=0)
-        self._figure.set_layout_engine("none")
-        self._canvas = FigureCanvasAgg(self._figure)
+        self._bars: list[tuple[tuple[int, int, int, int], str]] = []
         self._texts: list[tuple[tuple[float, float], str, str, int, str, bool]] = []
         self.write(MARGIN, MARGIN + 8, fit(title, INNER, TITLE_SIZE, bold=True), INK, TITLE_SIZE, bold=True)
         self.write(MARGIN, self.top - 14, fit(subtitle, INNER, SMALL_SIZE), FAINT, SMALL_SIZE)
@@ -73,20 +70,41 @@ class Card:
 
     def axes(self, left: float, top: float, width: float, height: float) -> "Axes":
         """Returns bare axes within the card: no frame, no ticks, no labels."""
-        made = self._figure.add_axes(
+        made = self._canvas.figure.add_axes(
             (left / WIDTH, 1 - (top + height) / self._height, width / WIDTH, height / self._height)
         )
         made.set_axis_off()
         return made
 
+    def bar(self, left: float, top: float, width: int, height: int, color: str) -> None:
+        """Draws a filled rectangle; nothing if it has no width."""
+        x, y = round(left), round(top)
+        if width > 0:
+            self._bars.append(((x, y, x + width - 1, y + height - 1), color))
+
+    @cached_property
+    def _canvas(self) -> "FigureCanvasAgg":
+        """What matplotlib draws on; made only where something asks for axes, because importing it takes long."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(WIDTH / _DPI, self._height / _DPI), dpi=_DPI, facecolor=CARD, linewidth=0)
+        figure.set_layout_engine("none")
+        return FigureCanvasAgg(figure)
+
     def png(self) -> bytes:
         """Returns the card as a PNG of less than 100 kB."""
-        import numpy as np
         from PIL import Image, ImageDraw
 
-        self._canvas.draw()
-        picture = Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
+        picture = Image.new("RGB", (WIDTH, self._height), CARD)
+        if "_canvas" in self.__dict__:
+            self._canvas.draw()
+            picture = Image.frombuffer("RGBA", self._canvas.get_width_height(), self._canvas.buffer_rgba()).convert(
+                "RGB"
+            )
         draw = ImageDraw.Draw(picture)
+        for box, color in self._bars:
+            draw.rectangle(box, color)
         draw.rectangle((0, 0, picture.width - 1, picture.height - 1), outline=EDGE)
         for position, text, color, size, anchor, bold in self._texts:
             draw.text(position, text, color, font(size, bold), anchor=anchor)

@@ -45,7 +45,8 @@ def curves(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_
     low_y, high_y = _limits([y for _, y in points])
     if 0 < low_y < high_y / 2:
         low_y = 0
-    x_ticks, y_ticks = ticks(low_x, high_x, 6), ticks(low_y, high_y, 5)
+    whole = all(float(x).is_integer() for x, _ in points)  # numbers of workers or files
+    x_ticks, y_ticks = ticks(low_x, high_x, 6, 1 if whole else 0), ticks(low_y, high_y, 5)
     left = MARGIN + max(width_of(text, SMALL_SIZE) for text in y_ticks.values()) + _GAP
     width, upper, lower = MARGIN + INNER - left - _GAP, card.top + above, card.top + above + _HEIGHT
     for (name, x, y), (color, line) in zip(legend, _STYLES, strict=False):

@@ -18,9 +18,11 @@ _LONGEST = 400  # characters that are looked at: nothing longer fits anywhere
 @cache
 def font_path(bold: bool = False) -> str:
     """Returns the path of DejaVu Sans: it comes with matplotlib, and knows most alphabets."""
-    import matplotlib
+    from importlib.util import find_spec
 
-    return f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans{'-Bold' if bold else ''}.ttf"
+    found = find_spec("matplotlib")  # importing it takes longer than drawing
+    folder = found.submodule_search_locations[0] if found and found.submodule_search_locations else ""
+    return f"{folder}/mpl-data/fonts/ttf/DejaVuSans{'-Bold' if bold else ''}.ttf"
 
 
 @cache
@@ -74,11 +76,13 @@ def _without_middle(parts: Sequence[str], kept: int) -> str:
 
 def _drawable(text: str) -> list[str]:
     """Splits a text into characters, each as it can be drawn."""
-    known = _characters()
     lines = "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)
     composed = unicodedata.normalize("NFC", " ".join(lines.split()))
     # format characters have no look of their own, and could turn around what stands beside the text
     seen = [char for char in composed if unicodedata.category(char) != "Cf"]
+    if composed.isascii():
+        return seen
+    known = _characters()
     return [char if ord(char) in known else char.encode("unicode_escape").decode() for char in seen]
 
 

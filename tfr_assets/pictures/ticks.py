@@ -3,15 +3,16 @@
 import math
 
 
-def ticks(low: float, high: float, most: int) -> dict[float, str]:
+def ticks(low: float, high: float, most: int, least: float = 0) -> dict[float, str]:
     """Returns where an axis has ticks, and what stands there.
 
     Args:
         low: Where the axis begins.
         high: Where it ends: more than `low`.
         most: About how many ticks there is room for.
+        least: How far apart they are at least: 1 where there are no halves.
     """
-    rough = (high - low) / most
+    rough = max((high - low) / most, least)
     exponent = math.floor(math.log10(rough))
     steps = [digit * 10.0**exponent for digit in (1, 2, 5, 10)]
     at = next(at for at, step in enumerate(steps) if step >= rough)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, OutOfMemory
 from tfr_assets.reading.ahead import Ahead, Task
 from tfr_assets.reading.columns import chosen_columns
 from tfr_assets.reading.convert import converter
@@ -41,6 +41,7 @@ def batches(
     on_error: OnError = "raise",
     workers: int = 2,
     drop_remainder: bool = False,
+    max_record_bytes: int | None = None,
     root: Path | None = None,
 ) -> "Batches":
     """Reads a dataset back as batches of columns, in the order of its rows, without TensorFlow.
@@ -76,6 +77,8 @@ def batches(
         workers: Threads that read and decode ahead, each a file, or a part of one where it is local. More than the
             processors help where storage is far.
         drop_remainder: Whether to leave out a last batch that is not full.
+        max_record_bytes: Length beyond which a record is damage rather than read into memory; None: 256 MiB, or more if
+            the manifest says that a file's records have more in all.
         root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
 
     Returns:
@@ -87,6 +90,7 @@ def batches(
         DamagedFile: A file differs from its manifest in size; while iterating, one cannot be read, or a record is
             damaged: the message says which, in which file and where.
         SourceError: While iterating, a remote file cannot be read.
+        OutOfMemory: While iterating, records do not fit into memory.
     """
     for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -95,6 +99,7 @@ def batches(
         raise ConfigError(f"on_error={on_error!r}: use 'raise' or 'skip'")
     fit = on_error != "skip"
     found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=fit)
+    found = found.with_limit(max_record_bytes)
     names = chosen_columns(found.features, columns)
     for column in names:
         _check_decodable(found.features, column)
@@ -190,7 +195,7 @@ def _convert_all(
 
     def decode(wanted: Range, put: Callable[[Columns], None]) -> None:
         if not hasattr(own, "decoder"):
-            own.decoder = RangeDecoder(files.features, names, rows, _opened, skip)
+            own.decoder = RangeDecoder(files.features, names, rows, _opened, skip, files.max_record_bytes)
         tally.add(own.decoder.decode(wanted, put))
 
     tasks: Iterator[Task[Columns]] = (lambda put, wanted=wanted: decode(wanted, put) for wanted in ranges)  # type: ignore[misc]
@@ -198,6 +203,11 @@ def _convert_all(
     try:
         for batch in cut(ahead):
             yield convert({name: batch[name] for name in names})
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"there is no memory for batches of {batch_size} records of {files.paths[0]} and what is read with it; "
+            "use a smaller batch_size, or fewer workers or columns"
+        ) from error
     finally:
         ahead.close()
     tally.warn(count)

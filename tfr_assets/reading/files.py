@@ -1,7 +1,7 @@
 """Files that are read as one: each is what its manifest says, and all were made alike."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from tfr_assets.layout import manifest_path
 from tfr_assets.reading.sets import command_for
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.units import MAX_RECORD_BYTES
 
 _MOST_LINES = 20
 
@@ -26,6 +27,7 @@ class RecordFiles:
         bytes: Size of all of them.
         counts: Number of records of each.
         sizes: Bytes of each.
+        max_record_bytes: Length beyond which a record is damage.
     """
 
     paths: tuple[str, ...]
@@ -35,6 +37,19 @@ class RecordFiles:
     bytes: int
     counts: tuple[int, ...]
     sizes: tuple[int, ...]
+    max_record_bytes: int = MAX_RECORD_BYTES
+
+    def with_limit(self, max_record_bytes: int | None) -> "RecordFiles":
+        """Returns the same files with another limit of records' lengths; None: this one.
+
+        Raises:
+            ConfigError: It is no positive number.
+        """
+        if max_record_bytes is None:
+            return self
+        if not isinstance(max_record_bytes, int) or isinstance(max_record_bytes, bool) or max_record_bytes < 1:
+            raise ConfigError(f"max_record_bytes={max_record_bytes!r} must be a positive number of bytes")
+        return replace(self, max_record_bytes=max_record_bytes)
 
 
 def is_remote(path: str) -> bool:
@@ -104,6 +119,7 @@ def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
         bytes=sum(each.manifest.bytes for each in found),
         counts=tuple(each.manifest.records for each in found),
         sizes=tuple(each.manifest.bytes for each in found),
+        max_record_bytes=max(each.manifest.max_record_bytes for each in found),
     )
 
 

@@ -34,6 +34,7 @@ def read(
     repeat: int | None = 1,
     on_error: Literal["raise", "skip", "unchecked"] = "raise",
     drop_remainder: bool = False,
+    max_record_bytes: int | None = None,
     root: Path | None = None,
 ) -> tf.data.Dataset:
     """Reads a dataset back as batches of typed tensors, with nothing to declare.
@@ -77,6 +78,8 @@ def read(
         on_error: `"raise"`: damage is an error that names file, record and byte. `"skip"`: damaged records are left
             out, and a warning says which. `"unchecked"`: TensorFlow's own errors, which name nothing.
         drop_remainder: Whether to leave out a last batch that is not full; then the batch size is part of all shapes.
+        max_record_bytes: Length beyond which a record is damage rather than read into memory; None: 256 MiB, or more if
+            the manifest says that a file's records have more in all. Not with `on_error="unchecked"`.
         root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
 
     Returns:
@@ -94,6 +97,7 @@ def read(
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
     found = with_columns(locate(name, files, root, split, sizes_must_fit=on_error != "skip"), columns)
+    found = found.with_limit(max_record_bytes)
     options = ReadOptions(
         batch_size,
         drop_remainder,

@@ -11,6 +11,7 @@ from typing import Protocol
 COMPRESSIONS = ("none", "gzip", "zlib")
 _WBITS = {"gzip": 31, "zlib": 15}
 _CHUNK = 256 * 1024
+_PIECE = 1 << 20  # decompressed at a time: besides what is asked for, no more than this is in memory
 
 
 class StreamFault(Exception):
@@ -92,7 +93,7 @@ class CompressedInput:
                 if not self._pending:
                     raise StreamFault(f"{self._name} stream ends before its trailer", self._read, truncated=True)
             try:
-                out = self._decompressor.decompress(self._pending, len(target))
+                out = self._decompressor.decompress(self._pending, min(len(target), _PIECE))
             except zlib.error as error:
                 near = self._read - len(self._pending)
                 raise StreamFault(f"{self._name} stream is damaged: {error}", near) from error

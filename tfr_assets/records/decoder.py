@@ -11,6 +11,7 @@ from tfr_assets.records.arrays import Column, Ragged, Strings
 from tfr_assets.records.decode import decode
 from tfr_assets.records.features import SERIALIZED, Feature, FeatureSpec, Kind
 from tfr_assets.records.jit import PADDING, address_of
+from tfr_assets.records.lengths import check_lengths, counted_by
 from tfr_assets.records.locate import (
     DATA,
     DATA_NEED,
@@ -151,6 +152,12 @@ class Decoder:
         self._table = np.zeros((len(spec.features), FIELDS), np.int64)
         self._targets = [_Target(f, line, f.name in names) for f, line in zip(spec.features, self._table, strict=True)]
         self._wanted = [target for target in self._targets if target.feature.name in names]
+        pairs = [(self._targets[outer], self._targets[inner], outer) for outer, inner in counted_by(spec).items()]
+        self._lengths = [
+            (outer, inner, index)
+            for outer, inner, index in pairs
+            if outer.feature.is_row_lengths and outer in self._wanted and inner in self._wanted
+        ]
         self._spans = np.empty((len(spec.features) + 1) * STRIDE, np.uint8)
         self._spare, self._bad = np.empty(0, np.uint8), np.empty(0, np.int64)
         self._pool = Pool()
@@ -194,6 +201,11 @@ class Decoder:
             if done < count:
                 for target in self._wanted:
                     target.grow()
+        for outer, inner, index in self._lengths:
+            check_lengths(
+                address_of(outer.values), address_of(outer.rows), address_of(inner.rows), inner.feature.size,
+                self.rows, count, index, address_of(self._bad),
+            )  # fmt: skip
         if self._bad[:count].any():
             self._table[:, [VALUES_USED, DATA_USED]] = before
             at = np.flatnonzero(self._bad[:count])

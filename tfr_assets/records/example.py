@@ -15,6 +15,7 @@ from tfr_assets.records.jit import PADDING, address_of
 from tfr_assets.records.memory import Buffer, Memory
 from tfr_assets.records.sequence import bound_lists, emit_sequences
 from tfr_assets.records.table import FIELDS
+from tfr_assets.records.units import megabytes
 
 _TARGET = 512 * 1024  # bytes of output at a time: what was just written is still in the second-level cache for its CRC
 BUFFER = 2 * _TARGET  # bytes, which are enough for most
@@ -34,6 +35,12 @@ class Frames:
 
     data: memoryview
     sizes: np.ndarray
+
+
+def no_room(first: int, rows: int, size: int) -> str:
+    """Returns what there is no memory for."""
+    which = f"row {first}, a record" if rows == 1 else f"rows {first} to {first + rows - 1}, records"
+    return f"{which} of up to {size} bytes ({megabytes(size)})"
 
 
 class ExampleEncoder:
@@ -63,6 +70,7 @@ class ExampleEncoder:
 
         Raises:
             SchemaError: A value that a tf.Example cannot hold, named with its column; a record beyond 2 GiB.
+            MemoryError: There is no memory for the frames; it says for which rows.
         """
         if batch.num_rows == 0:
             return
@@ -75,7 +83,11 @@ class ExampleEncoder:
         for start in range(0, batch.num_rows, step):
             rows = min(step, batch.num_rows - start)
             sizes = np.empty(rows, np.int64)
-            output = self._memory.take(max(BUFFER, self._room(table, lists, start, rows)))
+            room = max(BUFFER, self._room(table, lists, start, rows))
+            try:
+                output = self._memory.take(room)
+            except MemoryError as error:
+                raise MemoryError(no_room(first_row + start, rows, room)) from error
             total = self._emit(table, lists, start, rows, sizes, output)
             if total < 0:
                 raise SchemaError(

@@ -33,7 +33,7 @@ def atomic_file(path: Path) -> Iterator[int]:
     """
     temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         remove_abandoned(path)
         descriptor, temporary = _locked_temporary(path)
         try:
@@ -49,6 +49,12 @@ def atomic_file(path: Path) -> Iterator[int]:
         raise WriteError(
             f"cannot write {path}: {error.strerror or error}; nothing unfinished was left under that name. "
             "Free space or fix the permissions, then run again"
+        ) from error
+    except MemoryError as error:
+        what = str(error) or "what it shall hold"
+        raise WriteError(
+            f"cannot write {path}: there is no memory for {what}; nothing unfinished was left under that name. "
+            "Use fewer workers or smaller records, or a larger machine"
         ) from error
     finally:
         if temporary is not None:
@@ -94,8 +100,31 @@ def remove_abandoned(path: Path) -> None:
             stray.unlink()
 
 
+def remove_durably(path: Path) -> None:
+    """Removes a file, if it is there, such that no power cut brings it back once another step was taken.
+
+    Raises:
+        OSError: The file system refused.
+    """
+    with suppress(FileNotFoundError):
+        path.unlink()
+        sync_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, such that they survive a power cut.
+
+    Raises:
+        OSError: The file system refused.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_folder(each.parent)
+
+
 def sync_folder(folder: Path) -> None:
-    """Makes a rename in `folder` survive a power cut."""
+    """Makes what was renamed, made or removed in `folder` survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

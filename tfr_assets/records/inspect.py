@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from tfr_assets.records.compression import detect_compression, open_input
+from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.scan import Fault, scan_stream
+from tfr_assets.records.units import MAX_RECORD_BYTES
 from tfr_assets.records.wire import Decoded, Steps, Values, decode_record
 
 _SAMPLE = 1000  # records whose features are listed,
@@ -78,12 +80,14 @@ class Inspection:
     fault_count: int
 
 
-def inspect_file(path: Path, first: int = 3) -> Inspection:
+def inspect_file(path: Path, first: int = 3, max_record_bytes: int | None = None) -> Inspection:
     """Reads a file once and describes it.
 
     Args:
         path: Any TFRecord file.
         first: Number of records to keep.
+        max_record_bytes: Length beyond which a record is a fault; None: 256 MiB, or more if a manifest says that the
+            file's records have more in all.
 
     Raises:
         OSError: It cannot be read.
@@ -102,10 +106,13 @@ def inspect_file(path: Path, first: int = 3) -> Inspection:
             sample.append(buffer[start : start + size].tobytes())
             sampled_bytes += size
 
+    if max_record_bytes is None:
+        manifest = Manifest.load(path)
+        max_record_bytes = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
     descriptor = os.open(path, os.O_RDONLY)
     try:
         compression = detect_compression(os.pread(descriptor, 12, 0))
-        scan = scan_stream(open_input(descriptor, compression), path, visit)
+        scan = scan_stream(open_input(descriptor, compression), path, visit, max_record_bytes=max_record_bytes)
         size = os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)

@@ -2,18 +2,38 @@
 
 As a protobuf parser does, it accepts entries in any order, packed and unpacked numbers, and skips unknown fields. It
 then asks for what a spec promises: no feature but the known ones, each at most once and of its kind, the required ones
-there, in the context or as a feature list, and as many values as the shape says, in every step.
+there, in the context or as a feature list, and as many values as the shape says, in every step. Row lengths of ragged
+columns must add up to what they divide, level by level, and sizes of a tensor must give its number of values: the sums
+and products stay at a limit instead of wrapping around.
 """
 
 import numpy as np
 
 from tfr_assets.records.features import Feature, FeatureSpec, Kind
-from tfr_assets.records.fields import count_varints, field_at
-from tfr_assets.records.jit import address_of, called, inlined, kernel, load_i64, load_u8, store_i64, store_u8
+from tfr_assets.records.fields import count_varints, field_at, varint_at
+from tfr_assets.records.jit import address_of, called, inlined, kernel, load_i64, load_u8, store_i64
+from tfr_assets.records.lengths import counted_by
 
 # fields of a feature's line
-KEY, KEY_SIZE, TAG, COUNT, MULTIPLE, REQUIRED, SEQUENCE, _FIELDS = range(8)
+(
+    KEY,
+    KEY_SIZE,
+    TAG,
+    COUNT,  # values of every record; -1: it varies
+    MULTIPLE,  # of which the number of values must be one
+    REQUIRED,
+    SEQUENCE,
+    INNER,  # of row lengths and sizes: index of the feature whose number of values they give; -1: not one of these
+    IS_SUM,  # whether they give it by their sum; otherwise by their product
+    _FIELDS,
+) = range(10)
 _LINE = _FIELDS * 8
+
+# what is kept of each feature of the record that is checked: whether it is there, its number of values, and the sum or
+# product of these
+_SEEN, _VALUES, _TOTAL, _STATE = range(4)
+_MOST = 1 << 61  # sums and products end here: more than any record has values
+_INVALID = -1  # the total of values of which one is negative
 _PROBLEMS = {
     1: "is no {message}",
     2: "has a feature that the spec does not know",
@@ -22,8 +42,10 @@ _PROBLEMS = {
     5: "lacks feature {name!r}",
     6: "has feature {name!r} twice",
     7: "has feature list {name!r} with a step that holds no list",
+    8: "has lists in {base!r} whose lengths do not add up to its number of values: feature {name!r}",
+    9: "has feature {name!r} whose sizes do not give the number of values of {base!r}",
 }
-_OK, _MALFORMED, _UNKNOWN, _OTHER_KIND, _OTHER_COUNT, _MISSING, _TWICE, _EMPTY_STEP = range(8)
+_OK, _MALFORMED, _UNKNOWN, _OTHER_KIND, _OTHER_COUNT, _MISSING, _TWICE, _EMPTY_STEP, _LENGTHS, _SIZES = range(10)
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 
 
@@ -75,26 +97,59 @@ def _find(table, features, expected, start, size):
     return np.int64(-1)
 
 
+@inlined
+def _with(total, value, is_sum):
+    """The sum or product of what came before and one more value; never negative but for _INVALID."""
+    if total < 0 or value < 0:
+        return np.int64(_INVALID)
+    value = min(value, np.int64(_MOST))
+    if is_sum:
+        return min(total + value, np.int64(_MOST))
+    if value and total > _MOST // value:
+        return np.int64(_MOST)
+    return total * value
+
+
 @called
-def _check_feature(line, start, stop):
-    """Problem of a Feature, and whether it holds a list at all."""
-    found = False
+def _total(line, total, address, stop):
+    """The sum or product of the values of an Int64List that is known to be valid, and of what came before."""
+    is_sum = load_i64(line + IS_SUM * 8)
+    while address < stop:
+        tag, at, end = field_at(address, stop)
+        if tag == 0x0A or tag == 0x08:
+            while at < end:
+                value, at = varint_at(at, end)
+                total = _with(total, value, is_sum)
+        address = end
+    return total
+
+
+@called
+def _read_feature(line, start, stop, found, count, total):
+    """Adds a Feature, or a part of one, to what is known: problem, whether it holds a list, values, and their total."""
     while start < stop:
         tag, at, end = field_at(start, stop)
         if end == 0:
-            return _MALFORMED, found
+            return _MALFORMED, found, count, total
         if tag == 0x0A or tag == 0x12 or tag == 0x1A:
             if tag != load_i64(line + TAG * 8):
-                return _OTHER_KIND, found
-            count = count_values(tag, at, end)
-            if count < 0:
-                return _MALFORMED, found
-            wanted, multiple = load_i64(line + COUNT * 8), load_i64(line + MULTIPLE * 8)
-            if (wanted >= 0 and count != wanted) or count % multiple:
-                return _OTHER_COUNT, found
+                return _OTHER_KIND, found, count, total
+            values = count_values(tag, at, end)
+            if values < 0:
+                return _MALFORMED, found, count, total
             found = True
+            count += values
+            if load_i64(line + INNER * 8) >= 0:
+                total = _total(line, total, at, end)
         start = end
-    return _OK, found
+    return _OK, found, count, total
+
+
+@inlined
+def _has_shape(line, count):
+    """Whether a feature's shape allows so many values."""
+    wanted = load_i64(line + COUNT * 8)
+    return (wanted < 0 or count == wanted) and count % load_i64(line + MULTIPLE * 8) == 0
 
 
 @called
@@ -105,45 +160,75 @@ def _check_steps(line, start, stop):
         if end == 0:
             return _MALFORMED
         if tag == 0x0A:
-            problem, found = _check_feature(line, at, end)
+            problem, found, count, _ = _read_feature(line, at, end, False, np.int64(0), np.int64(0))
             if problem:
                 return problem
             if not found:
                 return _EMPTY_STEP
+            if not _has_shape(line, count):
+                return _OTHER_COUNT
         start = end
     return _OK
 
 
 @called
-def _check_entry(table, features, sequence, expected, seen, start, stop):
-    """Problem and feature index of one entry: of Features, or (`sequence`) of FeatureLists."""
-    key_start = key_stop = value_start = value_stop = np.int64(0)
+def _check_values(line, state, start, stop):
+    """Problem of an entry of Features, whose value may lie in parts; notes what the feature holds."""
+    found, count, total = False, np.int64(0), np.int64(load_i64(line + IS_SUM * 8) == 0)
     while start < stop:
         tag, at, end = field_at(start, stop)
-        if end == 0:
-            return _MALFORMED, np.int64(-1)
-        if tag == 0x0A:
-            key_start, key_stop = at, end
-        elif tag == 0x12:
-            value_start, value_stop = at, end
+        if tag == 0x12:
+            problem, found, count, total = _read_feature(line, at, end, found, count, total)
+            if problem:
+                return problem
         start = end
-    index = _find(table, features, expected, key_start, key_stop - key_start)
-    if index < 0 or load_i64(table + index * _LINE + SEQUENCE * 8) != sequence:
-        return _UNKNOWN, np.int64(-1)
-    if load_u8(seen + index):
-        return _TWICE, index
-    line = table + index * _LINE
-    if sequence:
-        problem, there = _check_steps(line, value_start, value_stop), True  # without steps it is there, too
-    else:
-        problem, there = _check_feature(line, value_start, value_stop)
-    if there:
-        store_u8(seen + index, np.uint8(1))
-    return problem, index
+    if not found:
+        return _OK
+    store_i64(state + _SEEN * 8, 1)
+    store_i64(state + _VALUES * 8, count)
+    store_i64(state + _TOTAL * 8, total)
+    return _OK if _has_shape(line, count) else _OTHER_COUNT
 
 
 @called
-def _check_entries(table, features, sequence, seen, start, stop):
+def _check_lists(line, state, start, stop):
+    """Problem of an entry of FeatureLists, whose value may lie in parts; without steps it is there, too."""
+    store_i64(state + _SEEN * 8, 1)
+    while start < stop:
+        tag, at, end = field_at(start, stop)
+        if tag == 0x12:
+            problem = _check_steps(line, at, end)
+            if problem:
+                return problem
+        start = end
+    return _OK
+
+
+@called
+def _check_entry(table, features, sequence, expected, states, start, stop):
+    """Problem and feature index of one entry: of Features, or (`sequence`) of FeatureLists."""
+    key_start = key_stop = np.int64(0)
+    at = start
+    while at < stop:
+        tag, content, end = field_at(at, stop)
+        if end == 0:
+            return _MALFORMED, np.int64(-1)
+        if tag == 0x0A:
+            key_start, key_stop = content, end
+        at = end
+    index = _find(table, features, expected, key_start, key_stop - key_start)
+    if index < 0 or load_i64(table + index * _LINE + SEQUENCE * 8) != sequence:
+        return _UNKNOWN, np.int64(-1)
+    line, state = table + index * _LINE, states + index * _STATE * 8
+    if load_i64(state + _SEEN * 8):
+        return _TWICE, index
+    if sequence:
+        return _check_lists(line, state, start, stop), index
+    return _check_values(line, state, start, stop), index
+
+
+@called
+def _check_entries(table, features, sequence, states, start, stop):
     """Problem and feature index of Features or FeatureLists: the first there is."""
     expected = np.int64(0)
     while start < stop:
@@ -151,7 +236,7 @@ def _check_entries(table, features, sequence, seen, start, stop):
         if end == 0:
             return _MALFORMED, np.int64(-1)
         if tag == 0x0A:
-            problem, index = _check_entry(table, features, sequence, expected, seen, at, end)
+            problem, index = _check_entry(table, features, sequence, expected, states, at, end)
             if problem:
                 return problem, index
             expected = index + 1
@@ -160,31 +245,50 @@ def _check_entries(table, features, sequence, seen, start, stop):
 
 
 @called
-def _check_record(table, features, sequence, seen, start, stop):
+def _check_totals(table, features, states):
+    """Problem and feature index of row lengths and sizes that do not fit the number of values; 0 if all do."""
     for index in range(features):
-        store_u8(seen + index, np.uint8(0))
+        line, state = table + index * _LINE, states + index * _STATE * 8
+        inner = load_i64(line + INNER * 8)
+        if inner < 0:
+            continue
+        other = states + inner * _STATE * 8
+        rows = load_i64(other + _VALUES * 8) // load_i64(table + inner * _LINE + MULTIPLE * 8)
+        fits = load_i64(state + _TOTAL * 8) == rows
+        if load_i64(line + IS_SUM * 8):
+            if not fits:  # what is absent counts as empty, as for readers
+                return _LENGTHS, np.int64(index)
+        elif not fits and load_i64(state + _SEEN * 8) and load_i64(other + _SEEN * 8):
+            return _SIZES, np.int64(index)
+    return _OK, np.int64(-1)
+
+
+@called
+def _check_record(table, features, sequence, states, start, stop):
+    for field in range(features * _STATE):
+        store_i64(states + field * 8, 0)
     while start < stop:
         tag, at, end = field_at(start, stop)
         if end == 0:
             return _MALFORMED, np.int64(-1)
         if tag == 0x0A or (sequence and tag == 0x12):
-            problem, index = _check_entries(table, features, np.int64(tag == 0x12), seen, at, end)
+            problem, index = _check_entries(table, features, np.int64(tag == 0x12), states, at, end)
             if problem:
                 return problem, index
         start = end
     for index in range(features):
-        if load_i64(table + index * _LINE + REQUIRED * 8) and not load_u8(seen + index):
+        if load_i64(table + index * _LINE + REQUIRED * 8) and not load_i64(states + (index * _STATE + _SEEN) * 8):
             return _MISSING, np.int64(index)
-    return _OK, np.int64(-1)
+    return _check_totals(table, features, states)
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
-def _check(table, features, sequence, seen, buffer, frames, count, problems, max_problems):
+def _check(table, features, sequence, states, buffer, frames, count, problems, max_problems):
     """Writes triples (index in `frames`, problem, feature) to `problems`; returns the number of all that there are."""
     found = np.int64(0)
     for i in range(count):
         start = buffer + load_i64(frames + i * 24)
-        problem, index = _check_record(table, features, sequence, seen, start, start + load_i64(frames + i * 24 + 8))
+        problem, index = _check_record(table, features, sequence, states, start, start + load_i64(frames + i * 24 + 8))
         if problem:
             if found < max_problems:
                 store_i64(problems + found * 24, i)
@@ -205,10 +309,12 @@ class FeatureChecker:
     def __init__(self, spec: FeatureSpec, max_problems: int = 100) -> None:
         self._spec = spec
         self._keys = [np.frombuffer(f.name.encode() + b"\0", np.uint8) for f in spec.features]
+        inner = counted_by(spec)
         self._table = np.array(
-            [_line(f, key) for f, key in zip(spec.features, self._keys, strict=True)], np.int64
+            [_line(f, key, inner.get(i, -1)) for i, (f, key) in enumerate(zip(spec.features, self._keys, strict=True))],
+            np.int64,
         ).reshape(-1, _FIELDS)
-        self._seen = np.zeros(len(spec.features) + 1, np.uint8)
+        self._states = np.zeros((len(spec.features) + 1, _STATE), np.int64)
         self._raw = np.empty((max_problems, 3), np.int64)
         self.problems: list[tuple[int, int, str]] = []
         self.count = 0
@@ -216,7 +322,7 @@ class FeatureChecker:
     def visit(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         """Checks the payloads of some frames; see `records.scan.FrameVisitor`."""
         found = _check(
-            address_of(self._table), len(self._table), int(self._spec.sequence), address_of(self._seen),
+            address_of(self._table), len(self._table), int(self._spec.sequence), address_of(self._states),
             address_of(buffer), address_of(frames), len(frames),
             address_of(self._raw), len(self._raw),
         )  # fmt: skip
@@ -233,11 +339,15 @@ def describe_problem(spec: FeatureSpec, problem: int, index: int) -> str:
         return _PROBLEMS[problem].format(message=spec.message)
     feature = spec.features[index]
     return _PROBLEMS[problem].format(
-        name=feature.name, kind=feature.kind.value, shape=list(feature.value_shape), message=spec.message
+        name=feature.name,
+        base=feature.base_name.removesuffix(f"/{feature.part}"),
+        kind=feature.kind.value,
+        shape=list(feature.value_shape),
+        message=spec.message,
     )
 
 
-def _line(feature: Feature, key: np.ndarray) -> list[int]:
+def _line(feature: Feature, key: np.ndarray, inner: int) -> list[int]:
     varying = None in feature.value_shape
     return [
         address_of(key),
@@ -247,4 +357,6 @@ def _line(feature: Feature, key: np.ndarray) -> list[int]:
         max(1, feature.size) if varying else 1,
         int(not feature.optional),
         int(feature.sequence),
+        inner,
+        int(feature.is_row_lengths),
     ]

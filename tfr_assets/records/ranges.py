@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfr_assets.errors import DamagedFile
-from tfr_assets.records.arrays import Column, joined
+from tfr_assets.errors import DamagedFile, OutOfMemory
+from tfr_assets.records.arrays import Column
 from tfr_assets.records.compression import InputStream
 from tfr_assets.records.decoder import Decoder, Problem
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.partitions import parts_of, put_together
 from tfr_assets.records.scan import Fault, FaultKind, scan_stream
 from tfr_assets.records.skipped import MOST_FAULTS, Skipped, told
+from tfr_assets.records.units import MAX_RECORD_BYTES, megabytes
 
 Columns = dict[str, Column]
 Emit = Callable[[Columns], None]
@@ -63,15 +64,23 @@ class RangeDecoder:
         rows: Rows that columns shall have at the most.
         opened: Opens a range's file.
         skip: Whether damaged records are passed over, rather than an error.
+        max_record_bytes: Length beyond which a record is damage.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
     """
 
     def __init__(
-        self, spec: FeatureSpec, names: tuple[str, ...], rows: int, opened: Opener, skip: bool = False
+        self,
+        spec: FeatureSpec,
+        names: tuple[str, ...],
+        rows: int,
+        opened: Opener,
+        skip: bool = False,
+        max_record_bytes: int = MAX_RECORD_BYTES,
     ) -> None:
         self._spec, self._rows, self._opened, self._skip = spec, rows, opened, skip
+        self._max_record_bytes = max_record_bytes
         self._decoder = Decoder(spec, {part.name for name in names for part in parts_of(spec, name)})
 
     def decode(self, wanted: Range, emit: Emit) -> Skipped:
@@ -87,13 +96,17 @@ class RangeDecoder:
         Raises:
             DamagedFile: A record is damaged, does not fit the spec, or is not there; what lies before it may have been
                 emitted. Not with `skip`.
+            OutOfMemory: There is no memory for some records' values.
             TfrError: As whoever opens the file raises it.
         """
         pass_ = _Pass(self._spec, self._decoder, self._rows, self._skip, wanted, emit)
         origin = wanted.bytes_read[0]
         first = wanted.first if origin else 0
         with self._opened(wanted) as stream:
-            scan = scan_stream(stream, wanted.path, pass_.visit, max_faults=MOST_FAULTS, origin=origin, first=first)
+            scan = scan_stream(
+                stream, wanted.path, pass_.visit, max_faults=MOST_FAULTS, origin=origin, first=first,
+                max_record_bytes=self._max_record_bytes,
+            )  # fmt: skip
         return pass_.finish(scan.faults)
 
 
@@ -105,8 +118,6 @@ class _Pass:
         self._limit = min(rows, wanted.records)
         self._next = wanted.first
         self._broken = False
-        self._nested = any(feature.is_row_lengths for feature in spec.features)
-        self._places: list[np.ndarray] = []  # of the rows in the decoder, where it may yet turn out that one is bad
         self._given = 0
         self._misfits: list[Fault] = []
         decoder.clear()
@@ -121,15 +132,23 @@ class _Pass:
                 self._decoder.start(self._limit)
             taken = np.ascontiguousarray(frames[: self._limit - self._decoder.rows])
             frames = frames[len(taken) :]
-            if problems := self._decoder.add(buffer, taken):
-                self._refuse(problems, _places(taken, offset))
-                taken = np.delete(taken, [problem.index for problem in problems], 0)
-                problems = self._decoder.add(buffer, taken)
-                assert not problems
-            if self._nested:
-                self._places.append(_places(taken, offset))
+            try:
+                if problems := self._decoder.add(buffer, taken):
+                    self._refuse(problems, _places(taken, offset))
+                    taken = np.delete(taken, [problem.index for problem in problems], 0)
+                    problems = self._decoder.add(buffer, taken)
+                    assert not problems
+            except MemoryError as error:
+                raise OutOfMemory(self._no_memory(taken)) from error
             if self._decoder.rows == self._limit:
                 self._flush()
+
+    def _no_memory(self, frames: np.ndarray) -> str:
+        first, last, size = int(frames[0, 2]), int(frames[-1, 2]), int(frames[:, 1].sum())
+        return (
+            f"{self._wanted.path}: there is no memory for the values of records {first} to {last}, {size} bytes "
+            f"({megabytes(size)}); use a smaller batch_size, fewer workers or columns, or a larger machine"
+        )
 
     def _selected(self, frames: np.ndarray, offset: int) -> np.ndarray:
         """Returns the frames that are of the range: by where they lie, since a damaged header confuses the count."""
@@ -153,23 +172,9 @@ class _Pass:
         return frames
 
     def _flush(self) -> None:
-        if not (rows := self._decoder.rows):
-            return
-        decoded = self._decoder.finish()
-        columns, problems = put_together(self._spec, decoded)
-        if problems:
-            self._refuse(problems, np.concatenate(self._places))
-            kept = np.delete(np.arange(rows), [problem.index for problem in problems])
-            bounds = np.flatnonzero(np.diff(kept) != 1) + 1
-            runs = [run for run in np.split(kept, bounds) if run.size]
-            cut = {
-                name: joined([column[run[0] : run[-1] + 1] for run in runs] or [column[:0]])
-                for name, column in decoded.items()
-            }
-            columns, _ = put_together(self._spec, cut)
-        self._given += rows - len(problems)
-        self._emit(columns)
-        self._places = []
+        if rows := self._decoder.rows:
+            self._given += rows
+            self._emit(put_together(self._spec, self._decoder.finish()))
 
     def _refuse(self, problems: list[Problem], places: np.ndarray) -> None:
         """Notes records that do not fit the spec, or raises the first."""

@@ -9,10 +9,11 @@ from tfr_assets.layout import index_path
 from tfr_assets.records.compression import detect_compression, open_input
 from tfr_assets.records.digest import to_text
 from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.index import index_fits
+from tfr_assets.records.index import is_as_written
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.parse import FeatureChecker
 from tfr_assets.records.scan import Fault, FaultKind, Progress, Scan, scan_stream
+from tfr_assets.records.units import MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def examine(
     manifest: Manifest | None = None,
     features: FeatureSpec | None = None,
     progress: Progress | None = None,
+    max_record_bytes: int | None = None,
 ) -> FileReport:
     """Reads a file back from disk and reports everything that is wrong with it.
 
@@ -66,6 +68,8 @@ def examine(
         manifest: What it must hold; None where nothing is known.
         features: What every record must parse by; None leaves the payloads alone.
         progress: Called with the number of bytes just scanned, decompressed.
+        max_record_bytes: Length beyond which a record is a fault; None: 256 MiB, or more if the manifest says that the
+            file's records have more in all.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -74,7 +78,7 @@ def examine(
     except OSError as error:
         return _unread(path, Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
     try:
-        return examine_open(descriptor, path, manifest, features, progress)
+        return examine_open(descriptor, path, manifest, features, progress, max_record_bytes)
     finally:
         os.close(descriptor)
 
@@ -89,6 +93,7 @@ def examine_open(
     manifest: Manifest | None = None,
     features: FeatureSpec | None = None,
     progress: Progress | None = None,
+    max_record_bytes: int | None = None,
 ) -> FileReport:
     """Does what `examine` does with a file that is open already, under whatever name it will have.
 
@@ -98,16 +103,20 @@ def examine_open(
         manifest: As for `examine`.
         features: As for `examine`.
         progress: As for `examine`.
+        max_record_bytes: As for `examine`.
     """
     started = time.perf_counter()
     checker = FeatureChecker(features) if features else None
     size, compression, scan = 0, "none", None
+    if max_record_bytes is None:
+        max_record_bytes = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
     faults: list[Fault] = []
     try:
         size = os.fstat(descriptor).st_size
         compression = detect_compression(os.pread(descriptor, 12, 0))
         os.lseek(descriptor, 0, os.SEEK_SET)
-        scan = scan_stream(open_input(descriptor, compression), path, checker.visit if checker else None, progress)
+        stream, visit = open_input(descriptor, compression), checker.visit if checker else None
+        scan = scan_stream(stream, path, visit, progress, max_record_bytes=max_record_bytes)
     except OSError as error:
         faults.append(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
     if scan and manifest:
@@ -133,7 +142,7 @@ def examine_open(
 
 def is_intact(path: Path, manifest: Manifest) -> bool:
     """Tells whether a file and its index are what its manifest says, so that neither needs to be written again."""
-    return index_fits(index_path(path), manifest.records, manifest.payload_bytes) and examine(path, manifest).ok
+    return is_as_written(index_path(path), manifest.index) and examine(path, manifest).ok
 
 
 def _against_manifest(path: Path, size: int, compression: str, scan: Scan, manifest: Manifest) -> list[Fault]:

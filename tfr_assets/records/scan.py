@@ -4,7 +4,8 @@ TensorFlow's reader stops at the first fault, or passes over it in silence. This
 CRC is wrong with the next frame; behind a header that cannot be trusted at the next byte where a header's CRC holds and
 its record fits into the file.
 
-Memory is one buffer, as large as the largest record but at least 1 MiB.
+Memory is one buffer, as large as the largest record but at least 1 MiB. A record beyond a limit is a fault, and so is
+one for which there is no memory; it is passed over, and the next one is read.
 """
 
 from collections.abc import Callable, Generator
@@ -19,6 +20,7 @@ from tfr_assets.records.compression import InputStream, StreamFault
 from tfr_assets.records.crc32c import masked_crc_at
 from tfr_assets.records.digest import fold
 from tfr_assets.records.jit import PADDING, address_of, called, inlined, kernel, load_i64, load_u32, store_i64
+from tfr_assets.records.units import MAX_RECORD_BYTES, megabytes
 
 _BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
 _UNKNOWN = 1 << 62  # bytes left, where only the end of the stream tells
@@ -26,10 +28,12 @@ _LONGEST_COMPRESSED = 1 << 31  # the size of a compressed record is not bounded 
 _FRAMES, _FAULTS = 1 << 16, 1 << 10  # of one call to the kernel
 
 # the kernel's state
-CONSUMED, FRAMES, FAULTS, RECORDS, INTACT, PAYLOAD, DIGEST, NEEDED, RESYNC, RESUMED, _STATE = range(11)
+(
+    CONSUMED, FRAMES, FAULTS, RECORDS, INTACT, PAYLOAD, DIGEST, NEEDED, RESYNC, RESUMED, PASSED_OVER, LONGEST, _STATE,
+) = range(13)  # fmt: skip
 # a fault's fields, and its kinds in the kernel
 _KIND, _RECORD, _OFFSET, _STORED, _COMPUTED, _FAULT = range(6)
-_LENGTH_CRC, _DATA_CRC, _TRUNCATED_HEADER, _TRUNCATED_RECORD = range(4)
+_LENGTH_CRC, _DATA_CRC, _TRUNCATED_HEADER, _TRUNCATED_RECORD, _TOO_LONG = range(5)
 
 
 class FaultKind(StrEnum):
@@ -39,6 +43,7 @@ class FaultKind(StrEnum):
     DATA_CRC = "data CRC is wrong"
     TRUNCATED_HEADER = "truncated header"
     TRUNCATED_RECORD = "truncated record"
+    TOO_LONG = "record is too long to be read"
     TRUNCATED_STREAM = "truncated compressed stream"
     DAMAGED_STREAM = "damaged compressed stream"
     MISSING = "file is missing"
@@ -130,7 +135,7 @@ def _scan(buffer, size, offset, left, frames, faults, state):
         frames: Address of triples of int64: start in the buffer, payload size and index of each intact record.
         faults: Address of lines of _FAULT int64s.
         state: Carried from call to call; FRAMES and FAULTS start anew. NEEDED tells how many bytes from CONSUMED on the
-            next step takes.
+            next step takes, PASSED_OVER how many of the stream are not looked at. LONGEST is the limit of records.
     """
     position, count, n_faults = np.int64(0), np.int64(0), np.int64(0)
     records, intact, payload = state[RECORDS], state[INTACT], state[PAYLOAD]
@@ -140,6 +145,14 @@ def _scan(buffer, size, offset, left, frames, faults, state):
     state[RESUMED] = -1
     while position < left and count < _FRAMES and n_faults < _FAULTS:
         here = buffer + position
+        if state[PASSED_OVER]:
+            step = min(state[PASSED_OVER], size - position)
+            position += step
+            state[PASSED_OVER] -= step
+            if state[PASSED_OVER]:
+                needed = np.int64(1)
+                break
+            continue
         if size - position < 12:
             if size < left:  # the stream goes on behind the buffer
                 needed = min(np.int64(12), left - position)
@@ -165,6 +178,11 @@ def _scan(buffer, size, offset, left, frames, faults, state):
         elif not _fits(length, min(longest, left - position)):
             rest = np.int64(-1) if left == _UNKNOWN else left - position - 12
             n_faults = _add_fault(faults, n_faults, _TRUNCATED_RECORD, records, offset + position, length, rest)
+        elif length > state[LONGEST]:
+            n_faults = _add_fault(faults, n_faults, _TOO_LONG, records, offset + position, length, state[LONGEST])
+            records += 1
+            state[PASSED_OVER] = length + 16
+            continue
         elif size - position < length + 16:
             needed = length + 16
             break
@@ -205,6 +223,7 @@ def scan_stream(
     max_faults: int = 1000,
     origin: int = 0,
     first: int = 0,
+    max_record_bytes: int = MAX_RECORD_BYTES,
 ) -> Scan:
     """Reads a stream to its end and checks every frame.
 
@@ -216,11 +235,12 @@ def scan_stream(
         max_faults: Faults to keep; the rest are only counted.
         origin: Where in the file's stream this one starts, for one that is a part of it: on a record's boundary.
         first: Index of the record there.
+        max_record_bytes: Length beyond which a record is a fault rather than read.
 
     Raises:
         OSError: The file cannot be read.
     """
-    blocks = scan_blocks(stream, path, progress, max_faults, origin, first)
+    blocks = scan_blocks(stream, path, progress, max_faults, origin, first, max_record_bytes)
     while True:
         try:
             buffer, frames, offset = next(blocks)
@@ -237,6 +257,7 @@ def scan_blocks(
     max_faults: int = 1000,
     origin: int = 0,
     first: int = 0,
+    max_record_bytes: int = MAX_RECORD_BYTES,
 ) -> Generator[tuple[np.ndarray, np.ndarray, int], None, Scan]:
     """Does what `scan_stream` does, for one who takes the records rather than being called.
 
@@ -255,7 +276,7 @@ def scan_blocks(
     found: list[Fault] = []
     total = filled = 0
     offset = origin
-    state[RECORDS] = first
+    state[RECORDS], state[LONGEST] = first, max_record_bytes
     known = None if stream.size is None else origin + stream.size
     at_end = False
     stream_fault: StreamFault | None = None
@@ -287,10 +308,17 @@ def scan_blocks(
         if at_end and (filled == 0 or needed):
             break
         if needed > buffer.size:
-            # a plain file bounds it; a compressed one grows only as bytes really come
-            grown = _padded(needed if known is not None else min(needed, 2 * buffer.size))
-            grown[:filled] = buffer[:filled]
-            buffer = grown
+            try:  # a plain file bounds it; a compressed one grows only as bytes really come
+                grown = _padded(needed if known is not None else min(needed, 2 * buffer.size))
+            except MemoryError:
+                total += 1
+                if total <= max_faults:
+                    found.append(_no_memory(str(path), int(state[RECORDS]), offset, needed - 16))
+                state[RECORDS] += 1
+                state[PASSED_OVER] = needed
+            else:
+                grown[:filled] = buffer[:filled]
+                buffer = grown
     if stream_fault:
         kind = FaultKind.TRUNCATED_STREAM if stream_fault.truncated else FaultKind.DAMAGED_STREAM
         total += 1
@@ -319,8 +347,19 @@ def _fault(path: str, line: list[int]) -> Fault:
         rest = "which no compressed record has" if computed < 0 else f"{computed} bytes are left"
         detail = f"header says {length} bytes of data and 4 of CRC, {rest}"
         return Fault(path, record, offset, FaultKind.TRUNCATED_RECORD, detail)
+    if kind == _TOO_LONG:
+        detail = (
+            f"header says {stored} bytes, the limit is {computed}; if there are such records, raise it with "
+            "max_record_bytes=, or --max-record-bytes of the command line"
+        )
+        return Fault(path, record, offset, FaultKind.TOO_LONG, detail)
     crc_kind = FaultKind.LENGTH_CRC if kind == _LENGTH_CRC else FaultKind.DATA_CRC
     return Fault(path, record, offset, crc_kind, f"stored {stored:08x}, computed {computed:08x}")
+
+
+def _no_memory(path: str, record: int, offset: int, length: int) -> Fault:
+    detail = f"there is no memory for its {length} bytes ({megabytes(length)}); use fewer workers, or a larger machine"
+    return Fault(path, record, offset, FaultKind.TOO_LONG, detail)
 
 
 def _resumed(fault: Fault, offset: int) -> Fault:

@@ -104,5 +104,6 @@ def _products(tensors: Tensors) -> np.ndarray:
     if (sized := ranks > 0).any():
         starts = tensors.starts[:-1][sized]
         negative = np.minimum.reduceat(tensors.shapes, starts) < 0
-        products[sized] = np.where(negative, -1, np.multiply.reduceat(tensors.shapes, starts))
+        large = np.multiply.reduceat(tensors.shapes.astype(np.float64), starts) >= 2.0**62  # where integers would wrap
+        products[sized] = np.where(negative | large, -1, np.multiply.reduceat(tensors.shapes, starts))
     return products

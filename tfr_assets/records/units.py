@@ -1,4 +1,8 @@
-"""Numbers as people read them."""
+"""Numbers as people read them, and the limit of a record's length."""
+
+MAX_RECORD_BYTES = 256 << 20
+"""Longest record that is read unless more is asked for. A header's length decides over memory, and a compressed file of
+2 MB can hold a record of 2 GB. Images, recordings and texts stay far below, and a thread stays within half a GB."""
 
 
 def megabytes(size: float) -> str:

@@ -16,6 +16,7 @@ from tfr_assets.records.digest import to_text
 from tfr_assets.records.files import atomic_file
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.scan import scan_stream
+from tfr_assets.records.units import MAX_RECORD_BYTES
 
 _OPTIONS = "group_size:1"  # a record can be had without decompressing its neighbours
 _SHOWN = 20  # faults
@@ -75,15 +76,17 @@ def _copy(path: Path, writer: Any, target: Path, progress: Progress | None) -> i
         if progress:
             progress(len(frames))
 
+    manifest = Manifest.load(path)
+    longest = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
     try:
         with path.open("rb", buffering=0) as file:
             compression = detect_compression(file.read(12))
             file.seek(0)
-            scan = scan_stream(open_input(file.fileno(), compression), path, visit, max_faults=_SHOWN)
+            stream = open_input(file.fileno(), compression)
+            scan = scan_stream(stream, path, visit, max_faults=_SHOWN, max_record_bytes=longest)
     except OSError as error:
         raise DamagedFile(f"cannot export {path}: {error.strerror or error}; write it again") from error
     faults = [str(fault) for fault in scan.faults]
-    manifest = Manifest.load(path)
     if manifest and not faults and (scan.records, to_text(scan.digest)) != (manifest.records, manifest.digest):
         faults.append(f"{path}: {scan.records} records, other than the {manifest.records} that its manifest tells of")
     if faults:

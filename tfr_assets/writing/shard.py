@@ -131,7 +131,19 @@ def finish_shards(plan: ShardingPlan) -> str | None:
 
 def save_feature_spec(folder: Path, features: FeatureSpec) -> None:
     """Saves beside shards how a record of any of them is parsed."""
-    write_atomically(feature_spec_path(folder), (json.dumps(features.to_json(), indent=1) + "\n").encode())
+    write_atomically(feature_spec_path(folder), _document(features))
+
+
+def describes(folder: Path, features: FeatureSpec) -> bool:
+    """Whether what is saved beside shards says that records are parsed in this way."""
+    try:
+        return feature_spec_path(folder).read_bytes() == _document(features)
+    except OSError:
+        return False
+
+
+def _document(features: FeatureSpec) -> bytes:
+    return (json.dumps(features.to_json(), indent=1) + "\n").encode()
 
 
 def remove_unplanned(pattern: str, current: set[Path]) -> None:

@@ -47,23 +47,25 @@ def shard_count(size: int) -> int:
     return min(max(by_size, for_readers, 1), MAX_SHARDS)
 
 
-def plan_sizes(dataset: Dataset, inventory: Inventory, replan: bool = True) -> list[SplitSize]:
+def as_planned(dataset: Dataset) -> Dataset:
+    """Returns the dataset, with `auto` of as many shards as were planned last."""
+    planned = load_planned(dataset.layout, dataset.splits) if dataset.auto else None
+    return replace(dataset, shards=planned) if planned else dataset
+
+
+def plan_sizes(dataset: Dataset, inventory: Inventory) -> list[SplitSize]:
     """Estimates what every split will become, and saves the numbers of shards where they are planned.
 
     Args:
         dataset: The dataset.
         inventory: Its inventory.
-        replan: Whether numbers that were planned before may change.
 
     Raises:
         SchemaError, ConfigError, SourceError, WriteError: As planning and writing shards would.
     """
     sizes = split_sizes(dataset, inventory)
-    planned = load_planned(dataset.layout, dataset.splits)
-    if dataset.auto and (replan or planned is None):
+    if dataset.auto:
         save_planned(dataset.layout, sizes)
-    elif dataset.auto and planned is not None:
-        sizes = [replace(size, shards=planned[size.split]) for size in sizes]
     return sizes
 
 

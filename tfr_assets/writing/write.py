@@ -3,7 +3,7 @@
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +114,8 @@ def write(
         raise ConfigError(f"progress={progress!r} must be True, False or a function that takes a number of records")
     if not (features is None or isinstance(features, FeatureOptions)):
         raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.features")
-    rows = rows_of(data, count)
+    with _in_memory(paths):
+        rows = rows_of(data, count)
     _check_open_files(rows, count)
     plan = WritePlan(
         paths=paths,
@@ -132,7 +133,7 @@ def write(
             withdraw_tfds_files(folder)  # what they tell of the shards will not hold
     with _shown(progress, rows.count) as told:
         outcome = Outcome(paths, told)
-        with suppress(NothingLeftError):
+        with _in_memory(paths), suppress(NothingLeftError):
             function(plan, rows, outcome)
         outcome.check()
     manifests = tuple(outcome.manifests[shard] for shard in range(count))
@@ -226,6 +227,18 @@ def _shown(progress: bool | Progress | None, rows: int | None) -> Iterator[Progr
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("records", total=rows)
         yield lambda records: bar.advance(task, records)
+
+
+@contextmanager
+def _in_memory(paths: Sequence[Path]) -> Iterator[None]:
+    """Makes what finds no memory outside of a shard's own work a WriteError."""
+    try:
+        yield
+    except MemoryError as error:
+        raise WriteError(
+            f"cannot write {paths[0]}{' and others' if len(paths) > 1 else ''}: there is not enough memory for the "
+            f"data ({error or 'out of memory'}); give it in smaller parts or records, or use fewer workers"
+        ) from error
 
 
 @contextmanager

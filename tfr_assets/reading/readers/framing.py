@@ -38,7 +38,7 @@ def piece_records(
     """
     given = 0
     with opened(piece.path, compression, piece.start, piece.stop) as stream:
-        blocks = scan_blocks(stream, piece.path)
+        blocks = scan_blocks(stream, piece.path, max_record_bytes=piece.max_record_bytes)
         while True:
             try:
                 buffer, frames, _ = next(blocks)
@@ -68,10 +68,10 @@ def verify_piece(piece: Piece, compression: str) -> str:
     """
     if piece.whole or compression != "none":
         path = Path(piece.path)
-        report = examine(path, Manifest.load(path))
+        report = examine(path, Manifest.load(path), max_record_bytes=piece.max_record_bytes)
         return told(report.faults)
     with opened(piece.path, compression, piece.start, piece.stop) as stream:
-        blocks = scan_blocks(stream, piece.path)
+        blocks = scan_blocks(stream, piece.path, max_record_bytes=piece.max_record_bytes)
         while True:
             try:
                 next(blocks)

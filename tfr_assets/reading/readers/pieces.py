@@ -16,6 +16,7 @@ from tfr_assets.reading.files import RecordFiles, is_remote
 from tfr_assets.reading.plan import share_of
 from tfr_assets.reading.sets import command_for
 from tfr_assets.records.index import read_index
+from tfr_assets.records.units import MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Piece:
         records: Number of records.
         first: Index in the file of the first record read, those to pass over included.
         whole: Whether these are all of the file's.
+        max_record_bytes: Length beyond which a record is damage.
     """
 
     path: str
@@ -39,6 +41,7 @@ class Piece:
     records: int
     first: int = 0
     whole: bool = True
+    max_record_bytes: int = MAX_RECORD_BYTES
 
 
 def pieces_of(files: RecordFiles, shard: tuple[int, int] = (0, 1)) -> list[Piece]:
@@ -59,7 +62,7 @@ def pieces_of(files: RecordFiles, shard: tuple[int, int] = (0, 1)) -> list[Piece
     for path, records, size in zip(files.paths, files.counts, files.sizes, strict=True):
         begin, end = max(first - before, 0), min(last - before, records)
         if (begin, end) == (0, records) and (records or shard[1] == 1):
-            pieces.append(Piece(path, 0, size, 0, records))
+            pieces.append(Piece(path, 0, size, 0, records, max_record_bytes=files.max_record_bytes))
         elif begin < end:
             pieces.append(_cut(files, path, records, size, begin, end))
         before += records
@@ -67,15 +70,17 @@ def pieces_of(files: RecordFiles, shard: tuple[int, int] = (0, 1)) -> list[Piece
 
 
 def _cut(files: RecordFiles, path: str, records: int, size: int, begin: int, end: int) -> Piece:
+    longest = files.max_record_bytes
     if files.compression != "none" or is_remote(path):
-        return Piece(path, 0, size, begin, end - begin, whole=False)
+        return Piece(path, 0, size, begin, end - begin, whole=False, max_record_bytes=longest)
     try:
         index = read_index(index_path(Path(path)))
     except (OSError, ValueError) as error:
         raise StaleError(_no_index(path, str(error))) from error
     if len(index) != records or int(index[-1].sum()) != size:
         raise StaleError(_no_index(path, "it is that of another file"))
-    return Piece(path, int(index[begin, 0]), int(index[end - 1].sum()), 0, end - begin, begin, whole=False)
+    start, stop = int(index[begin, 0]), int(index[end - 1].sum())
+    return Piece(path, start, stop, 0, end - begin, begin, whole=False, max_record_bytes=longest)
 
 
 def _no_index(path: str, why: str) -> str:

@@ -130,6 +130,8 @@ class _Source:
                 yield records, ""
         except TfrError as error:
             yield np.empty(0, object), str(error)
+        except MemoryError:
+            yield np.empty(0, object), f"{self.pieces[number].path}: there is no memory for its records"
 
     def _warn(self) -> Iterator[np.ndarray]:
         tally, self.tally = self.tally, Tally()

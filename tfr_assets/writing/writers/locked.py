@@ -37,6 +37,6 @@ def _encode_and_write(plan: WritePlan, pieces: Iterable[Piece | End], lock: thre
             for frames in encoder.encode(piece.batch, piece.first_row):
                 with lock:
                     shards.append(piece.shard, [frames])
-        except TfrError as error:
+        except (TfrError, MemoryError) as error:
             with lock:
                 shards.fail(piece.shard, error)

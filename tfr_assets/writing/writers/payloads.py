@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.records.encode import FOOTER, HEADER, put_crcs
-from tfr_assets.records.example import BUFFER, Frames
+from tfr_assets.records.example import BUFFER, Frames, no_room
 from tfr_assets.records.jit import address_of, copy_bytes, kernel, load_i64, store_i64
 from tfr_assets.records.memory import Buffer, Memory
 
@@ -44,7 +44,10 @@ class PayloadEncoder:
 
         Args:
             batch: Without nulls.
-            first_row: Not used: no record is refused.
+            first_row: Row of the data that the batch starts with, for messages.
+
+        Raises:
+            MemoryError: There is no memory for the frames; it says for which rows.
         """
         array = batch.column(0)
         if not len(array):
@@ -56,7 +59,10 @@ class PayloadEncoder:
         while start < len(array):
             stop = max(start + 1, int(np.searchsorted(ends, ends[start] + _TARGET, "right")) - 1)
             room = int(ends[stop] - ends[start])
-            output = self._memory.take(max(BUFFER, room))
+            try:
+                output = self._memory.take(max(BUFFER, room))
+            except MemoryError as error:
+                raise MemoryError(no_room(first_row + start, stop - start, room)) from error
             sizes = np.empty(stop - start, np.int64)
             address = values.address if values else 0
             _frame(address, address_of(offsets[start:]), stop - start, address_of(sizes), address_of(output))

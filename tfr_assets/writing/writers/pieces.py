@@ -71,7 +71,7 @@ class OpenShards:
 
         Args:
             shard: Number of the shard.
-            frames: They may be encoded on the way; a `TfrError` that this raises is the shard's.
+            frames: They may be encoded on the way; a `TfrError` or `MemoryError` that this raises is the shard's.
         """
         if shard in self._failed:
             return
@@ -81,7 +81,7 @@ class OpenShards:
                 file.append(some)
                 self._report.wrote(len(some.sizes))
             self._finish_if_whole(shard)
-        except (TfrError, OSError) as error:
+        except (TfrError, OSError, MemoryError) as error:
             self.fail(shard, error)
 
     def end(self, end: End) -> None:
@@ -89,15 +89,16 @@ class OpenShards:
         self._ends[end.shard] = end.records
         self.append(end.shard, ())
 
-    def fail(self, shard: int, error: TfrError | OSError) -> None:
+    def fail(self, shard: int, error: TfrError | OSError | MemoryError) -> None:
         """Gives a shard up."""
         self._failed.add(shard)
-        file = self._open.pop(shard, None)
-        if file is not None:
-            try:
+        try:
+            file = self._open.get(shard) if isinstance(error, TfrError) else self._file(shard)
+            if file is not None:
+                del self._open[shard]
                 file.__exit__(type(error), error, error.__traceback__)
-            except TfrError as clear:  # what the file system said, with the path
-                error = clear
+        except TfrError as clear:  # what the file system said, or what there is no memory for, with the path
+            error = clear
         assert isinstance(error, TfrError)
         self._report.failed(shard, error)
 

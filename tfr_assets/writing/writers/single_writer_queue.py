@@ -17,7 +17,7 @@ from tfr_assets.writing.writers.rows import Rows
 
 _WAITING = 2 << 20  # bytes a worker that may wait to be written: more would not stay in the cache
 
-Encoded = tuple[Piece | End, Frames | TfrError | None]
+Encoded = tuple[Piece | End, Frames | TfrError | MemoryError | None]
 
 
 def single_writer_queue(plan: WritePlan, rows: Rows, report: Report) -> None:
@@ -58,7 +58,7 @@ def _encode(
             try:
                 for frames in encoder.encode(piece.batch, piece.first_row):
                     encoded.put((number, (piece, frames)))
-            except TfrError as error:
+            except (TfrError, MemoryError) as error:
                 encoded.put((number, (piece, error)))
         encoded.finish(number)
     encoded.close()
@@ -69,7 +69,7 @@ def _write(plan: WritePlan, encoded: Iterable[tuple[int, Encoded]], report: Repo
         for _, (piece, content) in encoded:
             if isinstance(piece, End):
                 shards.end(piece)
-            elif isinstance(content, TfrError):
+            elif isinstance(content, TfrError | MemoryError):
                 shards.fail(piece.shard, content)
             elif content is not None:
                 shards.append(piece.shard, [content])

@@ -1,0 +1,96 @@
+"""What refreshes a dataset by itself: a watch on its raw files, and assets that follow what they are made from."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+
+from tfr_assets.components.dataset import TFRecordDataset
+from tfr_assets.components.jobs import all_partitions
+from tfr_assets.errors import ConfigError
+from tfr_assets.layout import shard_keys
+from tfr_assets.sources import Source, files_state
+
+from .conftest import ROWS, SHARDS, numbers
+from .project import Project
+
+KEYS = shard_keys("train", SHARDS)
+
+
+def test_a_watch_refreshes_once_for_each_change_of_the_raw_files(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("watched", watch=30)
+    sensor = project.repository().get_sensor_def(f"{name}_raw_changed")
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    assert sensor.minimum_interval_seconds == 30
+    context = dg.build_sensor_context(instance=project.instance)
+
+    def tick() -> list[dg.RunRequest]:
+        with dg.build_sensor_context(instance=project.instance, cursor=context.cursor) as now:
+            ticked = sensor.evaluate_tick(now)
+        context.update_cursor(ticked.cursor)
+        return list(ticked.run_requests or [])
+
+    (first,) = tick()
+    assert all_partitions(KEYS).items() <= first.tags.items()
+    assert tick() == []
+    project.table(name, numbers(ROWS + 1))
+    (second,) = tick()
+    assert second.run_key != first.run_key
+    assert tick() == []
+    (project.root / "raw" / f"{name}.parquet").unlink()
+    assert tick() == []  # it says what is missing, and goes on looking
+
+
+def test_the_state_of_files_is_that_of_all_parts(project: Project) -> None:
+    folder = project.root / "raw" / "texts"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "1.txt").write_text("one")
+    source = Source(kind="text", path=str(folder))
+    before = files_state(source)
+    assert files_state(source) == before
+    (folder / "a" / "2.txt").write_text("two")
+    assert files_state(source) != before
+
+
+def test_only_files_can_be_watched(project: Project) -> None:
+    made = TFRecordDataset.from_attributes_dict(attributes={"source": {"callable": "a.b:c"}, "watch": 60})
+    with pytest.raises(ConfigError, match=r"watch: a\.b:c is a Python function"):
+        made.dataset("rows", project.root)
+
+
+def test_shards_follow_raw_when_its_content_changed_and_only_then(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("led", automation="on_change", freshness=26)
+    raw = dg.AssetKey([name, "raw"])
+    assert project.refresh(name, SHARDS).ok
+    definitions = project.repository()
+    follower = definitions.get_sensor_def(f"{name}_follows_raw")
+    assert follower.default_status is dg.DefaultSensorStatus.RUNNING
+    assert follower.run_tags["tfr/dataset"] == name
+    policy = definitions.asset_graph.get(dg.AssetKey([name, "merged"])).freshness_policy
+    assert policy == dg.FreshnessPolicy.time_window(timedelta(hours=26))
+
+    alone = dg.Definitions(assets=definitions.asset_graph.assets_defs)
+    seen = dg.evaluate_automation_conditions(alone, instance=project.instance)
+    for rows, expected in ((ROWS, set()), (ROWS + 4, set(KEYS))):
+        project.table(name, numbers(rows))
+        assert project.run(f"Plan_shards_{name}", assets=[raw]).ok
+        seen = dg.evaluate_automation_conditions(alone, instance=project.instance, cursor=seen.cursor)
+        assert set(seen.get_requested_partitions(dg.AssetKey([name, "shards"]))) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("watch", 1, "watch: expected a whole number of seconds from 10 up, such as 60; found 1"),
+        ("automation", "eager", "automation: expected on_change; found 'eager'"),
+        ("freshness", "a day", "freshness: expected a number of hours"),
+    ],
+)
+def test_what_cannot_be_is_named_with_its_remedy(field: str, value: object, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        TFRecordDataset.from_attributes_dict(attributes={"source": "a.parquet", field: value})

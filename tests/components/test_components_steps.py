@@ -1,0 +1,315 @@
+"""The executor: workers that take step after step, what Dagster promises of steps, and what is said of dying ones."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from textwrap import dedent
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.reconstruct import ReconstructableRepository
+
+from tests.waiting import wait_for
+from tfr_assets.layout import shard_keys
+
+from .conftest import SHARDS
+from .project import OVERRIDES, Project, Ran, start_run
+
+KEYS = shard_keys("train", SHARDS)
+SECONDS = 10  # within which nothing of a killed run may be left
+TORTURE = float(os.environ.get("TFR_TORTURE_SECONDS", "0"))  # for more than a few kills
+
+_JOBS = """
+import os
+import signal
+import time
+from pathlib import Path
+
+import dagster as dg
+
+from tfr_assets.components.executor import build_executor
+
+HERE = Path(__file__).parent
+
+
+def note(line):
+    with (HERE / "notes").open("a") as file:
+        file.write(f"{line} {os.getpid()}\\n")
+
+
+@dg.op(out=dg.DynamicOut(int))
+def spread():
+    for number in range(6):
+        yield dg.DynamicOutput(number, str(number))
+
+
+@dg.op
+def double(context, number):
+    print("doubling", number)
+    note("double")
+    return 2 * number
+
+
+@dg.op(pool="narrow")
+def alone(number):
+    note("in")
+    time.sleep(0.1)
+    note("out")
+    return number
+
+
+@dg.op(retry_policy=dg.RetryPolicy(max_retries=1))
+def dies_once():
+    if not (HERE / "died").exists():
+        (HERE / "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dg.op
+def asks_for_another_attempt(context):
+    if context.retry_number == 0:
+        raise dg.RetryRequested(max_retries=1)
+
+
+@dg.op
+def total(numbers):
+    return sum(numbers)
+
+
+@dg.op
+def exits():
+    os._exit(3)
+
+
+@dg.op
+def crashes():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@dg.op
+def fails():
+    raise ValueError("no")
+
+
+@dg.op(ins={"start": dg.In(dg.Nothing)})
+def after_it():
+    pass
+
+
+@dg.op
+def waits():
+    (HERE / "waiting").touch()
+    try:
+        time.sleep(600)
+    finally:
+        note("tidied")
+
+
+@dg.job(executor_def=build_executor())
+def everything():
+    total(spread().map(lambda number: alone(double(number))).collect())
+    dies_once()
+    asks_for_another_attempt()
+
+
+@dg.job(executor_def=build_executor())
+def mishaps():
+    exits()
+    crashes()
+    after_it(fails())
+
+
+@dg.job(executor_def=build_executor())
+def patience():
+    waits()
+
+
+@dg.repository
+def repository():
+    return [everything, mishaps, patience]
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Ran]]:
+    """Runs one of the jobs above; the instance lies in `tmp_path`, and so do their notes."""
+    name = f"jobs_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(_JOBS)
+    monkeypatch.syspath_prepend(tmp_path)
+    repository = ReconstructableRepository.for_module(name, "repository", str(tmp_path))
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=OVERRIDES) as instance:
+        instance.event_log_storage.set_concurrency_slots("narrow", 1)
+
+        def execute(job: str) -> Ran:
+            config = {"execution": {"config": {"max_concurrent": 3}}}
+            with dg.execute_job(repository.get_reconstructable_job(job), instance, run_config=config) as result:
+                of_run = instance.get_run_by_id(result.run_id)
+                assert of_run
+                logs = instance.all_logs(result.run_id)
+                return Ran(of_run, [log.dagster_event for log in logs if log.dagster_event])
+
+        yield execute
+
+
+def test_steps_are_what_they_are_with_dagsters_own_executor(run: Callable[[str], Ran], tmp_path: Path) -> None:
+    ran = run("everything")
+    assert ran.ok, ran.problems()
+    notes = [line.split() for line in (tmp_path / "notes").read_text().splitlines()]
+    assert [note for note, _ in notes if note != "double"] == ["in", "out"] * 6  # a pool with one place
+    assert len({pid for _, pid in notes}) <= 4  # three workers, and one in place of the killed one
+    assert sorted(ran.steps("STEP_UP_FOR_RETRY")) == ["asks_for_another_attempt", "dies_once"]
+    assert len(ran.steps("STEP_SUCCESS")) == 16
+    captured = [path.read_text() for path in (tmp_path / "storage" / ran.run.run_id / "compute_logs").glob("*.out")]
+    assert sum("doubling" in text for text in captured) == 6  # of each step apart
+
+
+def test_a_step_that_ends_its_process_fails_alone_and_is_told_of_in_words(run: Callable[[str], Ran]) -> None:
+    ran = run("mishaps")
+    assert not ran.ok
+    said = ran.problems()
+    assert sorted(said) == ["crashes", "exits", "fails"]  # what comes after it was not executed
+    assert "step exits: its process" in said["exits"] and "ended with exit code 3" in said["exits"]
+    assert "was killed by signal 11 (SIGSEGV)" in said["crashes"] and "compiled code" in said["crashes"]
+    assert "ValueError: no" in said["fails"]
+    assert not any("Exception" in text for text in (said["exits"], said["crashes"]))
+
+
+def test_an_interrupt_reaches_the_steps_once_and_leaves_no_process(tmp_path: Path) -> None:
+    process = start_patience(tmp_path)
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    assert (tmp_path / "notes").read_text().split()[0] == "tidied"
+    wait_for(partial(is_over, tmp_path), SECONDS)
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=OVERRIDES) as instance:
+        (run,) = instance.get_runs()
+        errors = [log.dagster_event for log in instance.all_logs(run.run_id, dg.DagsterEventType.RUN_FAILURE)]
+    assert [event.job_failure_data.error.cls_name for event in errors if event] == ["DagsterExecutionInterruptedError"]
+
+
+@pytest.mark.parametrize("victim", ["run", "template"])
+def test_no_process_is_left_when_one_above_it_is_killed(victim: str, tmp_path: Path) -> None:
+    process = start_patience(tmp_path)
+    os.kill(process.pid if victim == "run" else template_of(process.pid), signal.SIGKILL)
+    process.wait(60)
+    wait_for(partial(is_over, tmp_path), SECONDS)
+
+
+def test_a_killed_worker_says_which_step_which_signal_and_what_to_do(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("starved")
+    project.fault(KEYS[1], "kill")
+    ran = project.refresh(name, SHARDS)
+    (said,) = ran.problems().values()
+    assert f"{name}__shards.write_shard[train_00001_of_00004]: its process" in said
+    assert "killed by signal 9 (SIGKILL), most likely by the system because memory ran out" in said
+    assert "TFR_WORKERS=1" in said and "launch the run again" in said
+    assert "ChildProcessCrashException" not in str(ran.events)
+
+
+def test_a_killed_template_is_no_interrupt_and_the_next_steps_have_another(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("uprooted")
+    faults = [project.fault(key, "wait") for key in KEYS[:2]]
+    process = start_run(project, f"{name}_refresh", KEYS)
+    wait_for(lambda: all(Path(f"{fault}.waiting").exists() for fault in faults), 200)
+    os.kill(template_of(process.pid), signal.SIGKILL)
+    for fault in faults:
+        fault.unlink()
+    assert process.wait(200) == 0
+    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"{name}_refresh"))[0].run_id)
+    assert ran.run.status is dg.DagsterRunStatus.FAILURE
+    said = ran.problems()
+    assert sorted(said) == [f"write_shard[{key.replace('-', '_')}]" for key in KEYS[:2]]
+    for text in said.values():
+        assert "the process that the workers are forked from was killed by signal 9 (SIGKILL)" in text
+        assert "nterrupt" not in text
+    assert set(ran.materialized("shards")) == set(KEYS[2:])
+
+
+def test_an_edit_in_mid_run_changes_nothing_for_the_run(project: Project, make_dataset: Callable[..., str]) -> None:
+    name = make_dataset("edited")
+    fault = project.fault(KEYS[0], "wait")
+    process = start_run(project, f"{name}_refresh", KEYS)
+    wait_for(lambda: Path(f"{fault}.waiting").exists(), 200)
+    (project.root / project.package / "defs" / name / "defs.yaml").write_text("type: [no, such, thing")
+    fault.unlink()
+    assert process.wait(200) == 0
+    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"{name}_refresh"))[0].run_id)
+    assert ran.ok, ran.problems()
+    project.dataset(name, shards=SHARDS)
+
+
+@pytest.mark.skipif(not TORTURE, reason="set TFR_TORTURE_SECONDS to kill at random for so long")
+def test_whatever_is_killed_whenever_nothing_is_left(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    chance = random.Random(seed)
+    end = time.monotonic() + TORTURE
+    for number in range(1000):
+        if time.monotonic() > end:
+            break
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        process = start_patience(folder, wait=False)
+        time.sleep(chance.uniform(0, 6))
+        found = processes_with(folder)
+        for pid in chance.sample(found, min(len(found), chance.randint(1, 2))):
+            os.kill(pid, chance.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
+        time.sleep(chance.uniform(0, 1))
+        process.kill()
+        process.wait()
+        wait_for(partial(is_over, folder), SECONDS, partial("seed {}, kill {}".format, seed, number))
+
+
+def start_patience(folder: Path, wait: bool = True) -> "subprocess.Popen[bytes]":
+    """Starts the job that waits, in a process of its own, and returns when it does."""
+    (folder / "patient_jobs.py").write_text(_JOBS)
+    script = f"""
+        import dagster as dg
+        from dagster._core.definitions.reconstruct import ReconstructableRepository
+        if __name__ == "__main__":
+            repository = ReconstructableRepository.for_module("patient_jobs", "repository", {str(folder)!r})
+            instance = dg.DagsterInstance.local_temp({str(folder)!r}, overrides={OVERRIDES!r})
+            dg.execute_job(repository.get_reconstructable_job("patience"), instance)
+    """
+    (folder / "start.py").write_text(dedent(script))
+    with (folder / "log").open("wb") as log:
+        root = str(Path(__file__).parents[2])
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([root, str(folder)]), "MARK": str(folder)}
+        process = subprocess.Popen([sys.executable, folder / "start.py"], env=environment, stdout=log, stderr=log)
+    if wait:
+        wait_for((folder / "waiting").exists, 200, lambda: (folder / "log").read_text()[-3000:])
+    return process
+
+
+def is_over(folder: Path) -> bool:
+    """Whether no process with the mark is left."""
+    return not processes_with(folder)
+
+
+def processes_with(folder: Path) -> list[int]:
+    """The processes that were started with `MARK` in their environment, and what they started."""
+    mark = f"MARK={folder}\0".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (path / "environ").read_bytes():
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+def template_of(pid: int) -> int:
+    """The process that a run's workers are forked from: its child that has children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    (template,) = [child for child in children if "steps.template" in Path(f"/proc/{child}/cmdline").read_text()]
+    return int(template)

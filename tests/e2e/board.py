@@ -1,0 +1,150 @@
+"""`dagster dev` with its daemon as real processes, and what a person does in a browser in front of it."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.components.project import Project, environment, kill_group
+from tests.waiting import wait_for
+
+SECONDS = 400  # that anything may take on a busy machine
+_INSTANCE = Path(__file__).parents[2] / "dagster.yaml"
+
+
+@dataclass
+class Server:
+    """`dagster dev` of a project, on an instance of its own with the settings that users have."""
+
+    project: Project
+    address: str
+    process: "subprocess.Popen[bytes]"
+
+    @classmethod
+    def start(cls, project: Project) -> "Server":
+        home = project.root / "home"
+        home.mkdir()
+        shutil.copy(_INSTANCE, home)
+        (home / "workspace.yaml").write_text(
+            f"load_from: [{{python_module: {{module_name: {project.package}.definitions, "
+            f"location_name: {project.package}}}}}]\n"
+        )
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [sys.executable, "-m", "dagster", "dev", "--host", "127.0.0.1", "--port", str(port)]
+        log = (project.root / "dev.log").open("wb")
+        process = subprocess.Popen(
+            [*command, "--workspace", "workspace.yaml"],
+            env=environment(project) | {"DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"},
+            cwd=home,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        server = cls(project, f"http://127.0.0.1:{port}", process)
+
+        def answers() -> bool:
+            assert process.poll() is None, (project.root / "dev.log").read_text()
+            try:
+                return bool(server.query("{ version }"))
+            except OSError:
+                return False
+
+        wait_for(answers, SECONDS)
+        return server
+
+    def stop(self) -> None:
+        os.killpg(self.process.pid, signal.SIGINT)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            kill_group(self.process)
+
+    def query(self, text: str) -> dict[str, Any]:
+        """Returns what the server knows, for waiting; what a person sees is looked at in the browser."""
+        request = urllib.request.Request(
+            f"{self.address}/graphql", json.dumps({"query": text}).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            data: dict[str, Any] = json.load(response)["data"]
+            return data
+
+    def runs(self) -> list[dict[str, Any]]:
+        """All runs, the latest first."""
+        text = "{ runsOrError { ... on Runs { results { runId jobName status tags { key value } } } } }"
+        found: list[dict[str, Any]] = self.query(text)["runsOrError"]["results"]
+        return found
+
+    def wait_for_runs(self, before: int, count: int = 1) -> list[dict[str, Any]]:
+        """Waits until so many more runs than before are there and over, and returns these."""
+        over = {"SUCCESS", "FAILURE", "CANCELED"}
+
+        def done() -> bool:
+            runs = self.runs()
+            return len(runs) >= before + count and all(run["status"] in over for run in runs)
+
+        wait_for(done, SECONDS)
+        return self.runs()[: len(self.runs()) - before]
+
+    def reload(self) -> None:
+        """Loads the definitions again, as the button "Reload definitions" does."""
+        self.query("mutation { reloadWorkspace { __typename } }")
+
+
+@dataclass
+class Board:
+    """The pages of the UI."""
+
+    page: Page
+    server: Server
+
+    def open(self, path: str) -> Page:
+        self.page.goto(f"{self.server.address}/{path}")
+        return self.page
+
+    def lineage(self, group: str) -> Page:
+        """Opens the graph of a group."""
+        return self.open(f"locations/__repository__@{self.server.project.package}/asset-groups/{group}/lineage")
+
+    def asset(self, name: str, part: str, view: str = "overview") -> Page:
+        return self.open(f"assets/{name}/{part}?view={view}")
+
+    def press(self, button: str, exact: bool = False) -> None:
+        self.page.get_by_role("button", name=button, exact=exact).first.click()
+
+    def materialize(self, button: str, partitions: str) -> dict[str, Any]:
+        """Presses a button that materializes, chooses partitions, launches, and returns the one run that follows."""
+        before = len(self.server.runs())
+        self.press(button)
+        self.press(partitions, exact=True)
+        self.press("Launch")
+        (run,) = self.server.wait_for_runs(before)
+        return run
+
+    def launch_job(self, job: str) -> dict[str, Any]:
+        """Launches a job from its launchpad as it is, and returns its run."""
+        before = len(self.server.runs())
+        self.open(f"locations/{self.server.project.package}/jobs/{job}/playground")
+        self.press("Launch Run")
+        (run,) = self.server.wait_for_runs(before)
+        return run
+
+    def shows(self, *texts: str) -> None:
+        """Waits until the page shows texts."""
+        for text in texts:
+            expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)
+
+    def picture(self, name: str) -> None:
+        """Takes a screenshot for the documentation, if `$TFR_PICTURES` names a folder for them."""
+        if folder := os.environ.get("TFR_PICTURES"):
+            self.page.screenshot(path=Path(folder) / f"{name}.png")

@@ -1,0 +1,94 @@
+"""Runs whose process is dead: how they are noticed, and ended, so that none holds up another.
+
+A process that executes a run keeps a locked file `running/RUN_ID` beside Dagster's storage. The kernel unlocks it when
+the process dies, so a file without a lock is that of a run that nobody works on. Runs of other machines have theirs
+elsewhere and are left alone.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import dagster as dg
+
+from tfr_assets.components.locks import if_dead, life_sign
+
+DATASET_TAG = "tfr/dataset"  # of a run, an asset: dagster.yaml lets one run a dataset through at a time
+TERMINAL_TAG = "tfr/terminal"  # of a run that `tfr run` executes: where
+DEAD = "the process of this run is dead: killed, out of memory, or the machine was restarted. Launch it again"
+
+_here: dict[str, Callable[[], bool]] = {}
+
+
+@contextmanager
+def alive(instance: dg.DagsterInstance, run_id: str, stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Shows to other processes that this one executes a run, while the block runs.
+
+    Args:
+        instance: Where the run is recorded.
+        run_id: The run.
+        stopped: Tells whether somebody has stopped the run on purpose; see `is_stopped`.
+    """
+    if run_id in _here:
+        yield
+        return
+    with ExitStack() as stack:
+        # a filesystem may have no locks: when this process is killed, nobody will notice at once
+        with suppress(OSError):
+            stack.enter_context(life_sign(_folder(instance) / run_id))
+        _here[run_id] = stopped
+        stack.callback(_here.pop, run_id)
+        yield
+
+
+def is_stopped(run_id: str) -> bool:
+    """Whether somebody has stopped a run of this process on purpose, by Ctrl-C for one."""
+    return run_id in _here and _here[run_id]()
+
+
+def is_dead(instance: dg.DagsterInstance, run_id: str) -> bool:
+    """Whether the process that executed a run is dead, as far as this machine can know."""
+    with if_dead(_folder(instance) / run_id) as dead:
+        return dead
+
+
+def end_dead_runs(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
+    """Ends the runs whose process is dead, and frees the places in pools that ended runs still hold.
+
+    Returns:
+        The runs that were ended, as they were before.
+    """
+    ended = []
+    folder = _folder(instance)
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        with if_dead(path) as dead:
+            if dead:
+                run = instance.get_run_by_id(path.name)
+                if run and not run.is_finished:
+                    _end(instance, run)
+                    ended.append(run)
+                path.unlink(missing_ok=True)
+    _free_pools(instance)
+    return ended
+
+
+def _folder(instance: dg.DagsterInstance) -> Path:
+    return Path(instance.root_directory) / "running"
+
+
+def _end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    if run.status is dg.DagsterRunStatus.CANCELING:
+        instance.report_run_canceled(run, DEAD)
+    else:
+        instance.report_run_failed(run, DEAD)
+
+
+def _free_pools(instance: dg.DagsterInstance) -> None:
+    """A run that dies keeps its place in a pool, and the next one would wait for ever."""
+    storage = instance.event_log_storage
+    if not storage.supports_global_concurrency_limits:
+        return
+    for run_id in storage.get_concurrency_run_ids():
+        run = instance.get_run_by_id(run_id)
+        if run is None or run.is_finished:
+            storage.free_concurrency_slots_for_run(run_id)

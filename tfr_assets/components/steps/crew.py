@@ -1,0 +1,313 @@
+"""The workers of a run, as its own process sees them. Nothing here knows Dagster, so that it can be started first."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.reduction import send_handle
+from typing import Any, Self
+
+from tfr_assets.components.steps.template import Definitions
+
+PRELOAD = "tfr_assets.components.preload"
+STEPS_PER_WORKER = 200  # then a fresh one takes its place: what user code leaves behind does not add up for ever
+_STREAMS = (1, 2)  # standard output and standard error
+_PATIENCE = 10.0  # seconds that steps have to end when the run breaks off for a reason of its own
+_START = """
+import sys
+sys.path[:] = {path!r}
+from tfr_assets.components.steps.template import main
+main({descriptor})
+"""
+
+
+class TemplateDied(Exception):
+    """The template ended, and with it all workers; says how."""
+
+
+@dataclass(frozen=True)
+class Died:
+    """A worker ended while it executed a step.
+
+    Attributes:
+        pid: Its process.
+        status: Its exit code, negative for a signal; None where that is not known, because the template died as well.
+        template: How the template ended, if it did.
+    """
+
+    pid: int
+    status: int | None
+    template: str = ""
+
+
+@dataclass
+class Worker:
+    """A worker process.
+
+    Attributes:
+        pid: Its process.
+        channel: Takes steps and gives events.
+        handle: Becomes readable when the process ends, whoever holds the other end of the channel.
+        early: Whether it was forked before the template had imported everything.
+        steps: How many it was given.
+    """
+
+    pid: int
+    channel: Connection
+    handle: int
+    early: bool = False
+    steps: int = 0
+
+    def close(self) -> None:
+        """Lets it end, if it has no step."""
+        self.channel.close()
+        os.close(self.handle)
+
+
+class Template:
+    """The process that workers are forked from."""
+
+    def __init__(self, preload: str, job: Any) -> None:
+        """Starts it.
+
+        Args:
+            preload: The module that names what it imports.
+            job: What it loads: a reconstructable job, or `Definitions`.
+        """
+        self._requests, theirs = Pipe()
+        self._first, worker = Pipe()
+        self._complete, self._first_is_there = False, False
+        code = _START.format(path=sys.path, descriptor=theirs.fileno())
+        with theirs, worker:
+            # in a process group of its own: Ctrl-C is for the run's process, which tells the workers, once
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code], pass_fds=[theirs.fileno()], process_group=0, stdin=subprocess.DEVNULL
+            )
+            self._requests.send(("prepare", preload, job))
+            send_handle(self._requests, worker.fileno(), self.process.pid)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has imported everything."""
+        with suppress(TemplateDied):
+            while not self._complete and self._requests.poll():
+                self._receive()
+        return self._complete
+
+    def fork(self) -> Worker:
+        """Returns a new worker.
+
+        Raises:
+            TemplateDied: It ended.
+        """
+        if not self._first_is_there:
+            channel, self._first_is_there = self._first, True
+            pid = self._expect("forked")
+            return Worker(pid, channel, os.pidfd_open(pid), early=True)
+        channel, theirs = Pipe()
+        with theirs:
+            self._request("fork")
+            send_handle(self._requests, theirs.fileno(), self.process.pid)
+        early = not self.complete
+        pid = self._expect("forked")
+        return Worker(pid, channel, os.pidfd_open(pid), early)
+
+    def reap(self, pid: int) -> int:
+        """Waits for a worker that ended, and returns its exit code.
+
+        Raises:
+            TemplateDied: It ended itself.
+        """
+        self._request("reap", pid)
+        return self._expect("ended")
+
+    def close(self) -> None:
+        """Ends it, and with it all workers."""
+        if not self._first_is_there:
+            self._first.close()
+        self._requests.close()
+        try:
+            self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _request(self, *message: Any) -> None:
+        try:
+            self._requests.send(message)
+        except OSError as error:
+            raise self._died() from error
+
+    def _expect(self, kind: str) -> int:
+        while (message := self._receive())[0] != kind:
+            pass
+        return message[1]
+
+    def _receive(self) -> Any:
+        try:
+            message = self._requests.recv()
+        except (EOFError, OSError) as error:
+            raise self._died() from error
+        self._complete = self._complete or message[0] == "complete"
+        return message
+
+    def _died(self) -> TemplateDied:
+        try:
+            code = self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return TemplateDied("closed its connection")
+        return TemplateDied(ending(code))
+
+
+_prepared: list[Template] = []
+
+
+def prepare(dataset: str) -> None:
+    """Starts the template of this process's next run, which is one of a dataset, before that run is there."""
+    _prepared.append(Template(PRELOAD, Definitions("tfr_assets.components.load", "load_definitions", dataset)))
+
+
+def stop_prepared() -> None:
+    """Ends templates that no run has used."""
+    while _prepared:
+        _prepared.pop().close()
+
+
+class Crew:
+    """The workers of one run. A context manager, which leaves no process behind."""
+
+    def __init__(self, preload: str, job: Any, assignment: Any) -> None:
+        """Lets workers be forked when they are needed.
+
+        Args:
+            preload: The module that names what the template imports.
+            job: What it loads.
+            assignment: What each worker is told first.
+        """
+        self._preload, self._job, self._assignment = preload, job, assignment
+        self._template: Template | None = None
+        self._idle: list[Worker] = []
+        self._busy: dict[str, Worker] = {}
+
+    def __enter__(self) -> Self:
+        self._template = _prepared.pop(0) if _prepared else Template(self._preload, self._job)
+        return self
+
+    @property
+    def busy(self) -> list[str]:
+        """The keys of the steps that are being executed."""
+        return list(self._busy)
+
+    def start(self, key: str, state: Any) -> int:
+        """Gives a step to a worker, and returns the worker's process.
+
+        Raises:
+            TemplateDied: Twice in a row, so that there is no worker to be had.
+        """
+        while True:
+            worker = self._free_worker()
+            worker.steps += 1
+            try:
+                worker.channel.send((key, state))
+            except OSError:  # it was killed while it had nothing to do
+                worker.close()
+                continue
+            self._busy[key] = worker
+            return worker.pid
+
+    def receive(self, seconds: float) -> Iterator[tuple[str, Any]]:
+        """Yields what workers sent, with the key of the step, and `Died` for each that ended.
+
+        Args:
+            seconds: How long to wait for something.
+        """
+        if not self._busy:
+            time.sleep(seconds)
+            return
+        sources: list[Any] = [s for worker in self._busy.values() for s in (worker.channel, worker.handle)]
+        ready = set(wait(sources, seconds))
+        for key, worker in list(self._busy.items()):
+            if worker.channel in ready:
+                try:
+                    yield key, worker.channel.recv()
+                    continue
+                except (EOFError, OSError):
+                    select.select([worker.handle], [], [], _PATIENCE)
+            elif worker.handle not in ready or worker.channel.poll():  # or there is more to be read first
+                continue
+            del self._busy[key]
+            worker.close()
+            yield key, self._how_it_died(worker.pid)
+
+    def release(self, key: str) -> None:
+        """Takes a step's worker as free for the next one."""
+        worker = self._busy.pop(key)
+        if worker.steps < STEPS_PER_WORKER:
+            self._idle.append(worker)
+        else:
+            worker.close()
+
+    def interrupt(self) -> None:
+        """Interrupts the steps that are being executed."""
+        for worker in self._busy.values():
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(worker.handle, signal.SIGINT)
+
+    def __exit__(self, *_: object) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        self.interrupt()
+        for worker in self._busy.values():  # none, unless the run breaks off
+            select.select([worker.handle], [], [], max(0.0, deadline - time.monotonic()))
+        workers = [*self._idle, *self._busy.values()]
+        for worker in workers:
+            worker.channel.close()
+        for worker in workers:
+            select.select([worker.handle], [], [], max(0.0, deadline - time.monotonic()))
+            os.close(worker.handle)
+        if self._template:
+            self._template.close()
+
+    def _free_worker(self) -> Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if not worker.early or not (self._template and self._template.complete):
+                return worker
+            worker.close()  # by now there are some that need not import anything
+        worker = self._hire()
+        worker.channel.send(self._assignment)
+        for stream in _STREAMS:  # where the run's process writes by now, which the template may not know
+            send_handle(worker.channel, stream, worker.pid)
+        return worker
+
+    def _hire(self) -> Worker:
+        for _ in range(2):
+            if self._template is None:
+                self._template = Template(self._preload, self._job)
+            try:
+                return self._template.fork()
+            except TemplateDied as error:
+                reason = error
+                self._template.close()
+                self._template = None
+        raise reason
+
+    def _how_it_died(self, pid: int) -> Died:
+        if self._template is None:
+            return Died(pid, None, "ended earlier")
+        try:
+            return Died(pid, self._template.reap(pid))
+        except TemplateDied as error:
+            return Died(pid, None, str(error))
+
+
+def ending(code: int) -> str:
+    """Returns how a process ended: `was killed by signal 9 (SIGKILL)`, `ended with exit code 3`."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    return f"was killed by signal {-code} ({signal.Signals(-code).name})"

@@ -1,0 +1,47 @@
+"""Whether raw files changed, without reading any: their names, sizes and times, or what their store tells of them."""
+
+import hashlib
+from collections.abc import Iterator
+
+from tfr_assets.errors import ConfigError
+from tfr_assets.sources import mixed_options
+from tfr_assets.sources.kinds import TABLE
+from tfr_assets.sources.paths import find_files
+from tfr_assets.sources.source import FORMATS, Source
+
+
+def check_watchable(source: Source) -> None:
+    """Makes sure that a source has files.
+
+    Raises:
+        ConfigError: It, or a part of it, is a Python function.
+    """
+    for part in _parts(source):
+        if part.callable:
+            raise ConfigError(
+                f"watch: {part.callable} is a Python function, and only running it shows whether its rows changed; "
+                "set a `schedule` instead"
+            )
+
+
+def files_state(source: Source) -> str:
+    """Returns a hash that changes when a raw file is added, removed or written to.
+
+    Raises:
+        SourceError: There are no files.
+    """
+    state = hashlib.sha256()
+    for part in _parts(source):
+        # of photographs, recordings and texts, the ending says nothing: any format makes it a plain list of files
+        listed = part if part.kind == TABLE else Source(path=part.path, format=FORMATS[0])
+        for file in find_files(listed):
+            state.update(f"{file.path}\0{file.info()}\n".encode())
+    return state.hexdigest()[:32]
+
+
+def _parts(source: Source) -> Iterator[Source]:
+    if source.kind != "mixed":
+        yield source
+        return
+    for part in mixed_options.parse_options(source.options, "source.mixed").parts:
+        yield part.source
