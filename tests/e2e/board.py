@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.components.project import Project, environment, kill_group
@@ -75,7 +76,7 @@ class Server:
         request = urllib.request.Request(
             f"{self.address}/graphql", json.dumps({"query": text}).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:
             data: dict[str, Any] = json.load(response)["data"]
             return data
 
@@ -144,7 +145,9 @@ class Board:
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)
 
-    def picture(self, name: str) -> None:
-        """Takes a screenshot for the documentation, if `$TFR_PICTURES` names a folder for them."""
+    def picture(self, name: str, height: int) -> None:
+        """Takes a small picture of the page's upper part for the docs, if `$TFR_PICTURES` names a folder for them."""
         if folder := os.environ.get("TFR_PICTURES"):
-            self.page.screenshot(path=Path(folder) / f"{name}.png")
+            path = Path(folder) / f"{name}.png"
+            self.page.screenshot(path=path, clip={"x": 240, "y": 0, "width": 1200, "height": height})
+            Image.open(path).convert("RGB").quantize(32).save(path, optimize=True)

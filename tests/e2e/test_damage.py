@@ -21,9 +21,10 @@ def test_damage_is_red_where_it_is_and_one_click_repairs_it(board: Board) -> Non
     board.shows("failed")
     board.asset("rotten", "shards", "partitions")
     board.shows("Failed (2)", "Materialized (2)", "Missing (0)")
+    board.picture("partitions", 400)
     board.asset("rotten", "shards", "checks")
     board.shows("file is missing")  # the latest result is a failed one
-    board.picture("damage")
+    board.picture("check", 720)
 
     board.asset("rotten", "shards")
     before = len(board.server.runs())
