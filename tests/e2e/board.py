@@ -145,9 +145,9 @@ class Board:
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)
 
-    def picture(self, name: str, height: int) -> None:
-        """Takes a small picture of the page's upper part for the docs, if `$TFR_PICTURES` names a folder for them."""
+    def picture(self, name: str, area: tuple[int, int, int, int] = (240, 0, 1200, 620)) -> None:
+        """Takes a picture of an area (x, y, width, height) for the docs, if `$TFR_PICTURES` names their folder."""
         if folder := os.environ.get("TFR_PICTURES"):
             path = Path(folder) / f"{name}.png"
-            self.page.screenshot(path=path, clip={"x": 240, "y": 0, "width": 1200, "height": height})
-            Image.open(path).convert("RGB").quantize(32).save(path, optimize=True)
+            self.page.screenshot(path=path, clip=dict(zip(("x", "y", "width", "height"), area, strict=True)))
+            Image.open(path).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)

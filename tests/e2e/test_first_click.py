@@ -12,7 +12,7 @@ def test_a_group_is_materialized_by_one_run_with_nothing_else_on_the_board(board
     board.lineage("first")
     board.shows("4 partitions", "4 / 4 Passed")
     assert board.page.get_by_text("Never materialized").count() == 0
-    board.picture("lineage", 620)
+    board.picture("lineage")
 
 
 def test_planned_numbers_of_shards_need_no_reload(board: Board) -> None:
