@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,17 +121,24 @@ class Terminal:
         return [run.status.value for run in self.runs()]
 
 
-def group_is_gone(process: "subprocess.Popen[str]") -> bool:
-    """Whether a process that leads a session is dead, and so are all its children."""
-    process.poll()
-    try:
-        os.killpg(process.pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
-def kill_group(process: "subprocess.Popen[str]") -> None:
-    if not group_is_gone(process):
-        os.killpg(process.pid, signal.SIGKILL)
+def kill_all(process: "subprocess.Popen[str]") -> None:
+    """Kills a process that was started here, and all its descendants, at once."""
+    for pid in _session(process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     process.communicate()
+
+
+def wait_until_gone(process: "subprocess.Popen[str]") -> None:
+    """Waits until a process that ended has no descendant any more."""
+    wait_for(lambda: not _session(process.pid), 60, lambda: str(_session(process.pid)))
+
+
+def _session(leader: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, _, session, *_ = path.read_text().rpartition(")")[2].split()
+            if int(session) == leader and state != "Z":
+                found.append(int(path.parent.name))
+    return found

@@ -16,7 +16,7 @@ import dagster as dg
 import pytest
 import yaml
 
-from tests.cli.terminal import PACKAGE, Terminal, kill_group
+from tests.cli.terminal import PACKAGE, Terminal, kill_all
 from tests.waiting import wait_for
 
 Status = dg.DagsterRunStatus
@@ -63,7 +63,7 @@ class Ui:
     def kill(self) -> None:
         """Kills all processes at once, and with them those of the runs that they launched."""
         for process in self.processes:
-            kill_group(process)
+            kill_all(process)
 
     def ask(self, query: str, **variables: Any) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
@@ -133,7 +133,7 @@ def test_a_killed_run_of_the_terminal_ends_within_a_poll_and_lets_the_queue_go_o
     ui.terminal.hold.unlink()
     wait_for_status(ui, killed, Status.FAILURE)
     wait_for_status(ui, waiting, Status.SUCCESS)
-    kill_group(process)
+    kill_all(process)
     history = ui.ask(_HISTORY, job="few_refresh")  # what the page of the job, and the first page, ask for
     assert [run["runId"] for run in history["pipelineOrError"]["runs"]] == [killed]
     (run,) = history["runsOrError"]["results"]

@@ -9,7 +9,7 @@ from contextlib import suppress
 import dagster as dg
 import pytest
 
-from tests.cli.terminal import Terminal, group_is_gone, kill_group
+from tests.cli.terminal import Terminal, kill_all, wait_until_gone
 from tests.waiting import wait_for
 
 
@@ -39,7 +39,7 @@ def test_a_stopped_run_is_canceled_and_tells_by_which_signal(
     assert "interrupted; run again" in err and "failed" not in err
     assert terminal.runs()[-1].status is dg.DagsterRunStatus.CANCELED
     assert not list((terminal.home / "running").iterdir())
-    wait_for(lambda: group_is_gone(process))
+    wait_until_gone(process)
 
 
 def test_an_impatient_ctrl_c_changes_nothing(terminal: Terminal) -> None:
@@ -52,12 +52,12 @@ def test_an_impatient_ctrl_c_changes_nothing(terminal: Terminal) -> None:
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert terminal.runs()[-1].status is dg.DagsterRunStatus.CANCELED
-    wait_for(lambda: group_is_gone(process))
+    wait_until_gone(process)
 
 
 def test_a_killed_run_is_ended_by_the_next_one(terminal: Terminal) -> None:
     process = terminal.start_held("run", "few")
-    kill_group(process)
+    kill_all(process)
     killed = terminal.runs()[-1]
     assert killed.status is dg.DagsterRunStatus.STARTED
     terminal.hold.unlink()

@@ -39,7 +39,7 @@ _ORIGIN = RemoteRepositoryOrigin(
     ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name="tfr_assets.definitions"), "tfr_assets"),
     "__repository__",
 )
-_STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "ChildProcessCrashException"}  # by the same signal
+_STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "WorkerDied", "TemplateDied"}  # by the same signal
 _POLL_SECONDS = 0.1
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
 _OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged

@@ -11,6 +11,9 @@
     automation  what launches it by itself: schedule, watch, assets that follow each other
     bench       what is measured: readers, reader_checks, reader_report, writers
     executor    one process a step, forked from a server that has imported what steps need (`preload`)
+    apart       runs of one dataset wait for each other, by `locks`
+    runs        runs whose process is dead are ended
+    instance    what `dagster.yaml` names: the queue and the launcher that know all this
 
 Modules of the rooms below that come with compiled kernels are imported inside the steps, never by the definitions.
 """

@@ -27,32 +27,20 @@ WAITING = "waiting for"  # how the event starts that names the other run
 _POLL_SECONDS = 0.2
 
 
-def held_apart(executor: dg.ExecutorDefinition) -> dg.ExecutorDefinition:
-    """Returns an executor whose runs show that they are alive, and wait for other runs of the same datasets."""
+class HeldApart(dg.Executor):
+    """Executes runs as another executor does, when no other run works on their datasets; shows that they are alive."""
 
-    def create(context: dg.InitExecutorContext) -> dg.Executor:
-        assert executor.executor_creation_fn is not None
-        return _HeldApart(executor.executor_creation_fn(context))
-
-    return dg.ExecutorDefinition(
-        name=executor.name,
-        config_schema=executor.config_schema,  # type: ignore[arg-type]  # what a configured one has
-        requirements=executor.get_requirements,
-        executor_creation_fn=create,
-        description=executor.description,
-    )
-
-
-class _HeldApart(dg.Executor):
     def __init__(self, executor: dg.Executor) -> None:
         self._executor = executor
 
     @property
     def retries(self) -> RetryMode:
+        """As the other executor."""
         return self._executor.retries
 
     @property
     def step_dependency_config(self) -> StepDependencyConfig:
+        """As the other executor."""
         return self._executor.step_dependency_config
 
     def execute(

@@ -14,8 +14,6 @@ from tfr_assets.components.steps.crew import PRELOAD
 if TYPE_CHECKING:
     from dagster._core.executor.base import Executor
 
-from tfr_assets.components.apart import held_apart
-
 WORKERS_VARIABLE = "TFR_WORKERS"
 _CONFIG = {
     "max_concurrent": dg.Field(
@@ -29,7 +27,7 @@ _CONFIG = {
 
 def build_executor() -> dg.ExecutorDefinition:
     """Returns the executor; `$TFR_WORKERS` says how many steps run at once, by default one a processor."""
-    return held_apart(warm_workers)
+    return warm_workers
 
 
 @dg.executor(name="warm_workers", config_schema=_CONFIG, requirements=dg.multiple_process_executor_requirements())
@@ -38,13 +36,15 @@ def warm_workers(context: dg.InitExecutorContext) -> "Executor":
     from dagster._core.execution.retries import RetryMode
     from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
+    from tfr_assets.components.apart import HeldApart
     from tfr_assets.components.steps.executor import WarmExecutor
 
     config: Mapping[str, Any] = context.executor_config
-    return WarmExecutor(
+    workers = WarmExecutor(
         preload=PRELOAD,
         max_concurrent=config["max_concurrent"] or int(os.environ.get(WORKERS_VARIABLE) or os.cpu_count() or 1),
         retry_mode=RetryMode.from_config(config["retries"]) or RetryMode.ENABLED,
         tag_limits=config.get("tag_concurrency_limits") or [],
         dependencies=StepDependencyConfig.from_config(config.get("step_dependency_config")),
     )
+    return HeldApart(workers)

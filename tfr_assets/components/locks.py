@@ -52,7 +52,9 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def life_sign(path: Path) -> Iterator[None]:
-    """Keeps a locked file while the block runs: when the process dies, the file stays and is no longer locked.
+    """Keeps a locked file while the block runs; when it raises, for as long as the process lives.
+
+    So a file without its lock is that of a process that died, or ended without having put its affairs in order.
 
     Raises:
         OSError: It cannot be made, or its filesystem has no locks.
@@ -61,12 +63,10 @@ def life_sign(path: Path) -> Iterator[None]:
     new = path.with_name(f".{path.name}")  # appears under its name when it is locked: nobody finds it unlocked
     file = lock(new)
     assert file is not None
-    try:
-        new.rename(path)
-        yield
-    finally:
-        path.unlink(missing_ok=True)  # before it is unlocked, so that nobody takes it for that of a dead process
-        unlock(file)
+    new.rename(path)
+    yield
+    path.unlink(missing_ok=True)  # before it is unlocked, so that nobody takes it for that of a dead process
+    unlock(file)
 
 
 @contextmanager
