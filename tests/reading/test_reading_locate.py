@@ -1,7 +1,6 @@
 """Which files are read, and what is said where there is nothing to read."""
 
 import dataclasses
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import tfr_assets
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import Layout, index_path, manifest_path
 from tfr_assets.reading.locate import locate
+from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.writer import write_file
 
@@ -182,9 +182,10 @@ def test_files_of_several_versions_are_refused(numbers: Layout, changes: dict[st
 
 def test_files_of_several_specs_are_refused(numbers: Layout) -> None:
     path = numbers.shard_path("train-00002-of-00003")
-    values = json.loads(manifest_path(path).read_text())
-    values["features"][0]["optional"] = True
-    manifest_path(path).write_text(json.dumps(values))
+    manifest = Manifest.load(path)
+    assert manifest and manifest.features
+    first, *others = manifest.features.features
+    remake(path, features=FeatureSpec((dataclasses.replace(first, optional=True), *others)))
     with pytest.raises(StaleError, match=r"-00002-of-00003: another features$"):
         locate(numbers.folder)
 

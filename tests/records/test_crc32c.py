@@ -72,6 +72,17 @@ def test_the_kernels_agree(data: bytes, shift: int) -> None:
     assert by_table == kernels.crc_by_instruction(address, len(data)) == reference.crc32c(data)
 
 
+@examples(100)
+@given(data=st.binary(max_size=200), cut=st.integers(0, 200))
+def test_the_checksum_goes_on_where_it_ended(data: bytes, cut: int) -> None:
+    assert crc32c(data[cut:], crc32c(data[:cut])) == crc32c(data)
+    address = address_of(buffer := np.frombuffer(data + b"!", np.uint8))
+    cut = min(cut, len(data))
+    for kernel in (kernels._more_by_table, kernels._more_by_instruction):
+        _needs_instruction(kernel)
+        assert kernel(np.uint32(crc32c(data[:cut])), address + cut, buffer.size - 1 - cut) == crc32c(data)
+
+
 @pytest.mark.parametrize("name", ["_four_by_table", "_four_by_instruction"])
 def test_four_at_once_are_four_single_ones(name: str) -> None:
     four = getattr(kernels, name)

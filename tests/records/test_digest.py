@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records.digest import combine, digest_frames, to_text
+from tfr_assets.records.digest import combine, digest_frames, second_part, to_text
 
 from .reference import crc32c, examples, masked
 from .streams import as_frames, scan
@@ -41,6 +41,16 @@ def test_the_digest_of_a_concatenation_follows_from_its_parts(parts: list[list[b
     for part in parts:
         total = combine(total, digest(part), len(part))
     assert total == digest([payload for part in parts for payload in part])
+
+
+@examples(200)
+@given(payloads=_payloads, first=st.integers(0, 12), last=st.integers(0, 12))
+def test_the_digest_of_a_middle_part_follows_from_what_is_known_at_its_ends(
+    payloads: list[bytes], first: int, last: int
+) -> None:
+    part = payloads[first:last]
+    before = digest(payloads[:first])
+    assert second_part(digest(payloads[: max(first, last)]) if part else before, before, len(part)) == digest(part)
 
 
 @examples(100)

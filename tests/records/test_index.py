@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.layout import index_path
-from tfr_assets.records.index import index_fits, index_lines, read_index, read_offsets, read_sizes
+from tfr_assets.records.crc32c import crc32c
+from tfr_assets.records.index import find_offsets, index_lines, is_as_written, read_index, read_offsets, read_sizes
+from tfr_assets.records.manifest import IndexChecksum
 from tfr_assets.records.writer import write_file
 
-from .reference import examples, offsets, payloads_of, write
+from .reference import examples, flipped, offsets, payloads_of, write
 from .streams import as_frames
 
 
@@ -27,6 +29,13 @@ def test_a_line_is_offset_and_size(sizes: list[int], offset: int) -> None:
         expected += f"{offset} {size}\n"
         offset += size
     assert lines(sizes, offset - sum(sizes)) == expected
+
+
+def index_fits(path: Path, records: int, payload_bytes: int) -> bool:
+    try:
+        return bool(list(read_sizes(path, records, payload_bytes))) or records == payload_bytes == 0
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def test_numbers_of_every_length_are_written() -> None:
@@ -115,3 +124,24 @@ def test_offsets_of_some_records_are_those_of_the_whole_index(
     write(path, path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="another file's index"):
         read_offsets(path, np.array([0]), 30)
+
+
+def test_another_index_than_was_written_is_not_believed(tmp_path: Path) -> None:
+    manifest = write_file(tmp_path / "file", [as_frames([b"a", b"bc", b"def"])])
+    path, every = index_path(tmp_path / "file"), np.array([0, 2, 3])
+    content = path.read_bytes()
+    assert manifest.index == IndexChecksum(len(content), crc32c(content))
+    found = find_offsets(path, every, 3, manifest.index)
+    assert found is not None and found.tolist() == [0, 35, 54] and is_as_written(path, manifest.index)
+    assert find_offsets(path, every, 3, None) is None and not is_as_written(path, None)
+    well_formed = [b"0 18\n18 17\n35 19\n", b"0 17\n17 20\n37 17\n"]
+    for wrong in (*well_formed, b"", content[:-1], content + b"54 16\n", *map(flipped, [content] * 8, range(8))):
+        path.write_bytes(wrong)
+        assert find_offsets(path, every, 3, manifest.index) is None and not is_as_written(path, manifest.index)
+        for read in (read_index, lambda path, checksum: list(read_sizes(path, 3, 6, checksum))):
+            with pytest.raises(ValueError):
+                read(path, manifest.index)
+    path.unlink()
+    assert find_offsets(path, every, 3, manifest.index) is None and not is_as_written(path, manifest.index)
+    path.mkdir()
+    assert find_offsets(path, every, 3, manifest.index) is None and not is_as_written(path, manifest.index)

@@ -39,9 +39,9 @@ _TABLES = _tables()
 
 
 @called
-def crc_by_table(address, size):
-    """CRC32C of `size` bytes at `address`, eight table look-ups for eight bytes."""
-    crc = np.uint32(0xFFFFFFFF)
+def _more_by_table(before, address, size):
+    """CRC32C of what has the CRC32C `before` and of `size` bytes at `address` behind it: eight look-ups for eight."""
+    crc = np.uint32(before ^ np.uint32(0xFFFFFFFF))
     stop = address + size
     while address + 8 <= stop:
         low = crc ^ load_u32(address)
@@ -57,6 +57,12 @@ def crc_by_table(address, size):
         crc = (crc >> np.uint32(8)) ^ _TABLES[0, (crc ^ load_u8(address)) & 0xFF]
         address += 1
     return np.uint32(crc ^ np.uint32(0xFFFFFFFF))
+
+
+@called
+def crc_by_table(address, size):
+    """CRC32C of `size` bytes at `address`."""
+    return _more_by_table(np.uint32(0), address, size)
 
 
 @inlined
@@ -85,6 +91,12 @@ def crc_by_instruction(address, size):
     return _finish(crc, address, stop)
 
 
+@called
+def _more_by_instruction(before, address, size):
+    """Does what `_more_by_table` does, eight bytes with one instruction."""
+    return _finish(np.uint64(before ^ np.uint32(0xFFFFFFFF)), address, address + size)
+
+
 @inlined
 def _four_by_instruction(a, a_size, b, b_size, c, c_size, d, d_size):
     crc_a = crc_b = crc_c = crc_d = np.uint64(0xFFFFFFFF)
@@ -110,6 +122,7 @@ def _four_by_table(a, a_size, b, b_size, c, c_size, d, d_size):
 
 
 crc_at = crc_by_table if PORTABLE else crc_by_instruction
+_more = _more_by_table if PORTABLE else _more_by_instruction
 _crcs_at = _four_by_table if PORTABLE else _four_by_instruction
 
 
@@ -137,9 +150,9 @@ def masked_crcs_at(a, a_size, b, b_size, c, c_size, d, d_size):
     return masked(crc_a), masked(crc_b), masked(crc_c), masked(crc_d)
 
 
-@kernel("uint32(int64, int64)")
-def _crc(address, size):
-    return crc_at(address, size)
+@kernel("uint32(uint32, int64, int64)")
+def _crc(before, address, size):
+    return _more(before, address, size)
 
 
 @kernel("uint32(int64, int64)")
@@ -173,10 +186,10 @@ def crc32c_each(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return crcs
 
 
-def crc32c(data: bytes | bytearray | memoryview | np.ndarray) -> int:
-    """Returns the CRC32C of `data`."""
+def crc32c(data: bytes | bytearray | memoryview | np.ndarray, before: int = 0) -> int:
+    """Returns the CRC32C of `data`, or of what has the CRC32C `before` and of `data` behind it."""
     view = np.frombuffer(data, np.uint8)
-    return int(_crc(address_of(view), view.size))
+    return int(_crc(np.uint32(before), address_of(view), view.size))
 
 
 def masked_crc32c(data: bytes | bytearray | memoryview | np.ndarray) -> int:

@@ -50,6 +50,11 @@ def combine(first: int, second: int, records_of_second: int) -> int:
     return (first * pow(_BASE, records_of_second, 2**64) + second) & _MASK
 
 
+def second_part(whole: int, first: int, records_of_second: int) -> int:
+    """Returns the digest of the second part of a concatenation from those of the whole and of the first part."""
+    return (whole - combine(first, 0, records_of_second)) & _MASK
+
+
 def to_text(digest: int) -> str:
     """Returns a digest as a manifest holds it: 16 hex digits."""
     return f"{digest:016x}"

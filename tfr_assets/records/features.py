@@ -182,7 +182,11 @@ class FeatureSpec:
 
     @classmethod
     def from_json(cls, items: list[dict[str, Any]]) -> "FeatureSpec":
-        """Returns the spec that `to_json` gave."""
+        """Returns the spec that `to_json` gave.
+
+        Raises:
+            ValueError: It gave something else, as do KeyError, TypeError, AttributeError and IndexError.
+        """
         return cls(tuple(_feature(item) for item in items))
 
     @property
@@ -197,7 +201,21 @@ _SELDOM = ("part", "sequence", "names", "cast_from")
 def _feature(item: Mapping[str, Any]) -> Feature:
     names = item.get("names")
     read = {"kind": Kind(item["kind"]), "shape": tuple(item["shape"]), "names": None if names is None else tuple(names)}
-    return Feature(**{**item, **read})
+    feature = Feature(**{**item, **read})
+    for name, kinds in _TYPES.items():
+        if not isinstance(getattr(feature, name), kinds):
+            raise TypeError(f"{name} of feature {feature.name!r} is {getattr(feature, name)!r}")
+    if not all(size is None or (type(size) is int and size >= 0) for size in feature.shape):
+        raise ValueError(f"shape of feature {feature.name!r} is {feature.shape!r}")
+    if not all(isinstance(label, str) for label in feature.names or ()):
+        raise TypeError(f"names of feature {feature.name!r} are {feature.names!r}")
+    return feature
+
+
+_TYPES = {
+    "name": str, "column": str, "arrow_type": str, "optional": bool, "fill": int | float | str | None,
+    "part": str | None, "sequence": bool, "cast_from": str | None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def atomic_file(path: Path) -> Iterator[int]:
     """
     temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         remove_abandoned(path)
         descriptor, temporary = _locked_temporary(path)
         try:
@@ -94,8 +94,31 @@ def remove_abandoned(path: Path) -> None:
             stray.unlink()
 
 
+def remove_durably(path: Path) -> None:
+    """Removes a file, if it is there, such that no power cut brings it back once another step was taken.
+
+    Raises:
+        OSError: The file system refused.
+    """
+    with suppress(FileNotFoundError):
+        path.unlink()
+        sync_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, such that they survive a power cut.
+
+    Raises:
+        OSError: The file system refused.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_folder(each.parent)
+
+
 def sync_folder(folder: Path) -> None:
-    """Makes a rename in `folder` survive a power cut."""
+    """Makes what was renamed, made or removed in `folder` survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,9 @@
 """The offset index: one text line `offset size` a record, framing included, as NVIDIA DALI and `tfrecord` read it.
 
 For a compressed file, offsets count in the decompressed stream.
+
+The format holds no checksum; the file's manifest does. An index is only a shortcut: a reader that finds none, or
+another than was written (`find_offsets`), takes the longer way through the file's own headers.
 """
 
 from collections.abc import Iterator
@@ -8,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tfr_assets.records.crc32c import crc32c
 from tfr_assets.records.jit import address_of, inlined, kernel, leading_zeros, load_i64, store_u8, store_u64
+from tfr_assets.records.manifest import FRAMING, IndexChecksum
 
-FRAMING = 16  # bytes of a frame besides its record
 _BLOCK = 4 << 20  # bytes of text at a time: memory does not grow with the file
 _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
 _OVERRUN = 8  # bytes that may be written beyond the text
@@ -82,26 +86,38 @@ def index_lines(sizes: np.ndarray, offset: int) -> memoryview:
     return text[:size].data
 
 
-def read_index(path: Path) -> np.ndarray:
+def read_index(path: Path, checksum: IndexChecksum | None = None) -> np.ndarray:
     """Returns an index as int64 of shape (records, 2): offset and size of each frame.
+
+    Args:
+        path: The index.
+        checksum: What the manifest says of it; None: it is only held against itself.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no index.
+        ValueError: It is no index, or not the one that was written.
     """
-    parts = list(_read_parts(path))
+    parts = list(_read_parts(path, checksum))
     return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
 
 
-def read_sizes(path: Path, records: int, payload_bytes: int) -> Iterator[np.ndarray]:
+def read_sizes(
+    path: Path, records: int, payload_bytes: int, checksum: IndexChecksum | None = None
+) -> Iterator[np.ndarray]:
     """Yields the frames' sizes, some at a time, from the index of a file that holds so many records and bytes in them.
+
+    Args:
+        path: The index.
+        records: Number of records in the file.
+        payload_bytes: Size of the records, without framing.
+        checksum: As for `read_index`.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no index, or another file's; at the end at the latest.
+        ValueError: It is no index, or another one; at the end at the latest.
     """
     left, bytes_left = records, payload_bytes + FRAMING * records
-    for part in _read_parts(path):
+    for part in _read_parts(path, checksum):
         sizes = np.ascontiguousarray(part[:, 1])
         left -= len(sizes)
         bytes_left -= int(sizes.sum())
@@ -110,62 +126,84 @@ def read_sizes(path: Path, records: int, payload_bytes: int) -> Iterator[np.ndar
         raise ValueError(f"{path} is another file's index")
 
 
-def read_offsets(path: Path, every: np.ndarray, records: int) -> np.ndarray:
+def find_offsets(path: Path, every: np.ndarray, records: int, checksum: IndexChecksum | None) -> np.ndarray | None:
+    """Returns what `read_offsets` does, or None where there is no index that can be believed."""
+    try:
+        return None if checksum is None else read_offsets(path, every, records, checksum)
+    except (OSError, ValueError):
+        return None
+
+
+def read_offsets(path: Path, every: np.ndarray, records: int, checksum: IndexChecksum | None = None) -> np.ndarray:
     """Returns where some frames start, without parsing the lines of all the others.
 
     Args:
         path: The index.
         every: Ascending int64 indices of records; that of one behind the last record stands for the end of the stream.
         records: Number of records in the file.
+        checksum: As for `read_index`.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no index of so many records.
+        ValueError: It is no index of so many records, or not the one that was written.
     """
     found, line, wanted = np.empty(every.size, np.int64), 0, 0
     rest, last = b"", b""
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            text = rest + block
-            ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-            stop = int(np.searchsorted(every, line + ends.size))
-            for k in range(wanted, stop):
-                nth = int(every[k]) - line
-                found[k] = _parse(text[ends[nth - 1] + 1 if nth else 0 : ends[nth]], path)[0, 0]
-            if ends.size:
-                last = text[ends[-2] + 1 if ends.size > 1 else 0 : ends[-1]]
-                rest = text[ends[-1] + 1 :]
-            else:
-                rest = text
-            line, wanted = line + ends.size, stop
+    for block in _blocks(path, checksum):
+        text = rest + block
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+        stop = int(np.searchsorted(every, line + ends.size))
+        for k in range(wanted, stop):
+            nth = int(every[k]) - line
+            found[k] = _parse(text[ends[nth - 1] + 1 if nth else 0 : ends[nth]], path)[0, 0]
+        if ends.size:
+            last = text[ends[-2] + 1 if ends.size > 1 else 0 : ends[-1]]
+            rest = text[ends[-1] + 1 :]
+        else:
+            rest = text
+        line, wanted = line + ends.size, stop
     if line != records or rest:
         raise ValueError(f"{path} is another file's index: it has {line} lines for {records} records")
     found[wanted:] = _parse(last, path).sum() if last else 0
     return found
 
 
-def index_fits(path: Path, records: int, payload_bytes: int) -> bool:
-    """Tells whether `read_sizes` would raise nothing."""
+def is_as_written(path: Path, checksum: IndexChecksum | None) -> bool:
+    """Tells whether an index is the one that was written. Where none was, it must not be there."""
+    if checksum is None:
+        return not path.exists()
     try:
-        for _ in read_sizes(path, records, payload_bytes):
+        for _ in _blocks(path, checksum):
             pass
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return False
     return True
 
 
-def _read_parts(path: Path) -> Iterator[np.ndarray]:
-    """Yields an index some lines at a time: int64 of shape (lines, 2), each frame where the one before ends."""
-    end, rest = 0, b""
+def _blocks(path: Path, checksum: IndexChecksum | None) -> Iterator[bytes]:
+    """Yields an index's text, some at a time; raises at its end where that is not what the checksum says."""
+    size = crc = 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
-            whole, line_feed, rest = (rest + block).rpartition(b"\n")
-            if line_feed:
-                part = _parse(whole, path)
-                if part[0, 0] != end or part[:, 1].min() < FRAMING or (np.diff(part[:, 0]) != part[:-1, 1]).any():
-                    raise ValueError(f"{path} is no index: a frame does not start where the one before ends")
-                end = int(part[-1].sum())
-                yield part
+            size += len(block)
+            if checksum:
+                crc = crc32c(block, crc)
+            yield block
+    if checksum not in (None, IndexChecksum(size, crc)):
+        raise ValueError(f"{path} is not the index that was written")
+
+
+def _read_parts(path: Path, checksum: IndexChecksum | None = None) -> Iterator[np.ndarray]:
+    """Yields an index some lines at a time: int64 of shape (lines, 2), each frame where the one before ends."""
+    end, rest = 0, b""
+    for block in _blocks(path, checksum):
+        whole, line_feed, rest = (rest + block).rpartition(b"\n")
+        if line_feed:
+            part = _parse(whole, path)
+            if part[0, 0] != end or part[:, 1].min() < FRAMING or (np.diff(part[:, 0]) != part[:-1, 1]).any():
+                raise ValueError(f"{path} is no index: a frame does not start where the one before ends")
+            end = int(part[-1].sum())
+            yield part
     if rest:
         raise ValueError(f"{path} is no index: its last line is cut")
 

@@ -13,11 +13,13 @@ from typing import Any
 from tfr_assets.errors import DamagedFile
 from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.compression import Compressor, StreamFault, open_input
-from tfr_assets.records.digest import combine, to_text
+from tfr_assets.records.crc32c import crc32c
+from tfr_assets.records.digest import to_text
 from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.files import atomic_file, write_all
+from tfr_assets.records.files import atomic_file, remove_durably, write_all
 from tfr_assets.records.index import index_lines, read_sizes
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.manifest import FRAMING, IndexChecksum, Manifest
+from tfr_assets.records.marks import joined
 from tfr_assets.records.report import examine_open
 
 _STEP = 64 << 20  # bytes a call, so that progress can be shown
@@ -55,12 +57,9 @@ def merge_files(
         found = ", ".join(sorted(compressions))
         raise DamagedFile(f"cannot merge files of different compressions ({found}) into {target}")
     compression = compressions.pop() if compressions else "none"
-    digest = 0
+    *marks, end = joined(manifest for _, manifest in inputs)
     with atomic_file(index_path(target)) as index, atomic_file(target) as data:
-        offset = 0
-        for path, manifest in inputs:
-            offset += _shift_index(path, manifest, offset, index)
-            digest = combine(digest, int(manifest.digest, 16), manifest.records)
+        checksum = _join_indexes(inputs, index)
         if compression == "zlib":
             _recompress([path for path, _ in inputs], data, progress)
         else:
@@ -69,36 +68,41 @@ def merge_files(
                 _append(path, manifest.bytes, data, progress)
         merged = Manifest(
             file=target.name,
-            records=sum(manifest.records for _, manifest in inputs),
+            records=end.records,
             bytes=os.fstat(data).st_size,
-            payload_bytes=sum(manifest.payload_bytes for _, manifest in inputs),
+            payload_bytes=end.bytes - FRAMING * end.records,
             compression=compression,
-            digest=to_text(digest),
+            digest=to_text(end.digest),
             features=features,
             made_from=made_from or {},
+            marks=tuple(marks),
+            index=checksum,
         )
         os.fsync(data)
         report = examine_open(data, target, merged)  # before it takes the place of what was there
         if not report.ok:
             faults = "\n".join(f"  {fault}" for fault in report.faults[:_SHOWN])
             raise DamagedFile(f"what was copied into {target} is not what its inputs' manifests say:\n{faults}")
-        manifest_path(target).unlink(missing_ok=True)
+        remove_durably(manifest_path(target))
     merged.save(target)
     return merged
 
 
-def _shift_index(path: Path, manifest: Manifest, offset: int, target: int) -> int:
-    """Appends a file's index, its offsets raised by `offset`; returns the bytes of its stream."""
-    start = offset
-    try:
-        for sizes in read_sizes(index_path(path), manifest.records, manifest.payload_bytes):
-            write_all(target, index_lines(sizes, offset))
-            offset += int(sizes.sum())
-    except (FileNotFoundError, ValueError) as error:
-        raise DamagedFile(
-            f"cannot merge {path}: its index {index_path(path)} is missing or damaged; write it again"
-        ) from error
-    return offset - start
+def _join_indexes(inputs: Sequence[tuple[Path, Manifest]], target: int) -> IndexChecksum:
+    """Writes the indexes of files that are joined, each held against its manifest, as one."""
+    offset = size = crc = 0
+    for path, manifest in inputs:
+        try:
+            for sizes in read_sizes(index_path(path), manifest.records, manifest.payload_bytes, manifest.index):
+                lines = index_lines(sizes, offset)
+                write_all(target, lines)
+                offset += int(sizes.sum())
+                size, crc = size + len(lines), crc32c(lines, crc)
+        except (FileNotFoundError, ValueError) as error:
+            raise DamagedFile(
+                f"cannot merge {path}: its index {index_path(path)} is missing or damaged; write it again"
+            ) from error
+    return IndexChecksum(size, crc)
 
 
 def _append(path: Path, size: int, target: int, progress: Progress | None) -> None:

@@ -9,7 +9,7 @@ from tfr_assets.layout import index_path
 from tfr_assets.records.compression import detect_compression, open_input
 from tfr_assets.records.digest import to_text
 from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.index import index_fits
+from tfr_assets.records.index import is_as_written
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.parse import FeatureChecker
 from tfr_assets.records.scan import Fault, FaultKind, Progress, Scan, scan_stream
@@ -133,7 +133,7 @@ def examine_open(
 
 def is_intact(path: Path, manifest: Manifest) -> bool:
     """Tells whether a file and its index are what its manifest says, so that neither needs to be written again."""
-    return index_fits(index_path(path), manifest.records, manifest.payload_bytes) and examine(path, manifest).ok
+    return is_as_written(index_path(path), manifest.index) and examine(path, manifest).ok
 
 
 def _against_manifest(path: Path, size: int, compression: str, scan: Scan, manifest: Manifest) -> list[Fault]:

@@ -9,13 +9,15 @@ from typing import Any
 
 from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.compression import Compressor
-from tfr_assets.records.digest import digest_frames, to_text
+from tfr_assets.records.crc32c import crc32c
+from tfr_assets.records.digest import to_text
 from tfr_assets.records.example import Frames
 from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.files import atomic_file
+from tfr_assets.records.files import atomic_file, remove_durably
 from tfr_assets.records.flush import FlushedFile
-from tfr_assets.records.index import FRAMING, index_lines
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.index import index_lines
+from tfr_assets.records.manifest import FRAMING, IndexChecksum, Manifest
+from tfr_assets.records.marks import Marker
 
 
 class FileWriter:
@@ -25,7 +27,6 @@ class FileWriter:
     manifest vouches for a file that it does not describe.
 
     Attributes:
-        records: Number of records so far.
         manifest: What the file holds, once the context was left well.
 
     Raises:
@@ -43,11 +44,16 @@ class FileWriter:
         made_from: dict[str, Any] | None = None,
     ) -> None:
         """Prepares; see `write_file`."""
-        self.records = 0
         self._path, self._compression, self._features, self._made_from = path, compression, features, made_from or {}
         self._compressor = Compressor(compression)
-        self._stream_bytes = self._digest = 0
+        self._marker = Marker()
+        self._index_bytes = self._index_crc = 0
         self._files = ExitStack()
+
+    @property
+    def records(self) -> int:
+        """Number of records so far."""
+        return self._marker.end.records
 
     def __enter__(self) -> "FileWriter":
         with ExitStack() as files:
@@ -62,10 +68,11 @@ class FileWriter:
         Raises:
             OSError: The file system refused; leave the context with it.
         """
-        self._digest = digest_frames(self._digest, frames.data, frames.sizes)
-        self._index.write(index_lines(frames.sizes, self._stream_bytes))
-        self.records += len(frames.sizes)
-        self._stream_bytes += len(frames.data)
+        lines = index_lines(frames.sizes, self._marker.end.bytes)
+        self._index.write(lines)
+        self._index_bytes += len(lines)
+        self._index_crc = crc32c(lines, self._index_crc)
+        self._marker.append(frames.data, frames.sizes)
         self._data.write(self._compressor.feed(frames.data))
 
     def __exit__(
@@ -80,16 +87,19 @@ class FileWriter:
             self._data.end()
             size = os.fstat(self._data.descriptor).st_size
             os.fsync(self._data.descriptor)  # a disk that refuses shall do so while the old manifest is still there
-            manifest_path(self._path).unlink(missing_ok=True)
+            remove_durably(manifest_path(self._path))
+        end = self._marker.end
         self.manifest = Manifest(
             file=self._path.name,
-            records=self.records,
+            records=end.records,
             bytes=size,
-            payload_bytes=self._stream_bytes - FRAMING * self.records,
+            payload_bytes=end.bytes - FRAMING * end.records,
             compression=self._compression,
-            digest=to_text(self._digest),
+            digest=to_text(end.digest),
             features=self._features,
             made_from=self._made_from,
+            marks=self._marker.marks,
+            index=IndexChecksum(self._index_bytes, self._index_crc),
         )
         self.manifest.save(self._path)
 
