@@ -1,27 +1,26 @@
-"""Whatever happens to the files: a reader gives what it opened, or an error; never records of another file or version."""
+"""Whatever happens to the files: a reader gives what it opened, or an error; never another version's records."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import tensorflow as tf
 
 import tfr_assets
-from tfr_assets.errors import DamagedFile, StaleError, TfrError
+from tfr_assets.errors import DamagedFile, StaleError
 from tfr_assets.layout import Layout, index_path, manifest_path
 from tfr_assets.reading.locate import locate
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.pipelines import READERS
 from tfr_assets.reading.plan import plan_files
 from tfr_assets.reading.verified import verified_path
 from tfr_assets.records import marks
 from tfr_assets.records.index import read_index
 
 from .datasets import write_dataset
-from .versions import SHARDS, shards_of, table, version_of, write_version
+from .versions import shards_of, table, version_of, write_version
 
 ROWS = 400
 REPLACED = r"it was replaced, by a refresh for one\. Open the dataset again"

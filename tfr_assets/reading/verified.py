@@ -64,7 +64,7 @@ class VerifiedFiles:
         """
         for wanted, found in zip(self._ranges, self._found, strict=True):
             try:
-                now = _identity(os.stat(wanted.path))
+                now = _identity(Path(wanted.path).stat())
             except OSError as error:
                 raise stale(wanted.path) from error
             if now != found:

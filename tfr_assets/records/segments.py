@@ -1,4 +1,4 @@
-"""Segments: the parts of a file whose digests its manifest knows, and whether what was read of them is what must be there.
+"""Segments: the parts of a file whose digests its manifest knows, and whether what was read is what must be there.
 
 A reader holds on to the manifests that it opened. Whatever happens to the files afterwards, no record is used before
 the digest of its segment is the one that was opened:
@@ -193,8 +193,8 @@ def stale(path: str) -> StaleError:
     folder = path.rpartition("/")[0] or "."
     help_ = "" if "://" in path else f"; if that does not help, `tfr verify {folder}` tells what is wrong"
     return StaleError(
-        f"{path} is not the file that its manifest described when the dataset was opened: it was replaced, by a refresh "
-        f"for one. Open the dataset again{help_}"
+        f"{path} is not the file that its manifest described when the dataset was opened: it was replaced, by a "
+        f"refresh for one. Open the dataset again{help_}"
     )
 
 
