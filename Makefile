@@ -14,8 +14,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.samples ## materialize the bundled datasets, end to end
-	@$(BIN)/tfr run digits tones topics mixed
 	@$(BIN)/tfr run --readers flights
+	@$(BIN)/tfr run tones topics mixed digits
 	@echo
 	@echo "  make ui      opens all of this in the Dagster UI, on the same instance and data"
 

@@ -18,7 +18,13 @@ from collections.abc import Collection
 
 
 class TfrError(Exception):
-    """A problem in the user's world rather than a bug: its message is meant to be read."""
+    """A problem in the user's world rather than a bug: its message is meant to be read.
+
+    Attributes:
+        shards: Keys of the shards that must be written again, where these are the problem.
+    """
+
+    shards: tuple[str, ...] = ()
 
 
 class ConfigError(TfrError):

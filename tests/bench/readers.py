@@ -20,6 +20,7 @@ from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.locate import locate
 from tfr_assets.reading.measure import measure_readers
 from tfr_assets.records.example import ExampleEncoder
+from tfr_assets.records.writer import write_file
 
 _STOCK = ("vectorized", "merged", "parallel_map")  # others are slower still, by the seeds' own account
 _CACHES = ("cache_memory", "cache_file")
@@ -131,15 +132,13 @@ def _many_files(flights: pa.Table, folder: Path) -> RecordFiles:
     folder.mkdir()
     spec = spec_of(flights)
     encoder = ExampleEncoder(spec)
-    paths, counts = [], []
+    paths, manifests = [], []
     for number in range(_MANY_SHARDS):
         start, stop = (at * flights.num_rows // _MANY_SHARDS for at in (number, number + 1))
         (batch,) = flights.slice(start, stop - start).combine_chunks().to_batches()
-        paths.append(str(folder / f"many-train.tfrecord-{number:05d}-of-{_MANY_SHARDS:05d}"))
-        Path(paths[-1]).write_bytes(b"".join(frames.data for frames in encoder.encode(batch, start)))
-        counts.append(stop - start)
-    sizes = [Path(path).stat().st_size for path in paths]
-    return RecordFiles(tuple(paths), "none", spec, sum(counts), sum(sizes), tuple(counts), tuple(sizes))
+        paths.append(folder / f"many-train.tfrecord-{number:05d}-of-{_MANY_SHARDS:05d}")
+        manifests.append(write_file(paths[-1], encoder.encode(batch, start), "none", spec))
+    return RecordFiles(tuple(map(str, paths)), tuple(manifests), spec)
 
 
 def _measure_far(layout: Layout) -> Iterator[Line]:

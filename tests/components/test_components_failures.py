@@ -97,6 +97,10 @@ def test_a_damaged_shard_is_refused_by_the_merge_and_by_the_check_before_it(
     said = alone.problems()[f"{name}__merged"]
     assert f"{KEYS[1]}: " in said and "data CRC" in said and path.name in said
     assert not merged.exists()
+    statuses = project.instance.get_status_by_partition(
+        dg.AssetKey([name, "shards"]), KEYS, dg.StaticPartitionsDefinition(KEYS)
+    )
+    assert statuses and [key for key, status in statuses.items() if status and status.name == "FAILED"] == [KEYS[1]]
 
 
 def test_a_blocking_check_stops_merged_in_the_same_run(project: Project, make_dataset: Callable[..., str]) -> None:

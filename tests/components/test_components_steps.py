@@ -231,7 +231,7 @@ def test_a_killed_template_is_no_interrupt_and_the_next_steps_have_another(
     for text in said.values():
         assert "the process that the workers are forked from was killed by signal 9 (SIGKILL)" in text
         assert "nterrupt" not in text
-    assert set(ran.materialized("shards")) == set(KEYS[2:])
+    assert set(ran.materialized("shards")) == set(KEYS[2:])  # by a new template
 
 
 def test_an_edit_in_mid_run_changes_nothing_for_the_run(project: Project, make_dataset: Callable[..., str]) -> None:

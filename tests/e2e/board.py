@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.components.project import Project, environment, kill_group
@@ -75,7 +76,7 @@ class Server:
         request = urllib.request.Request(
             f"{self.address}/graphql", json.dumps({"query": text}).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:
             data: dict[str, Any] = json.load(response)["data"]
             return data
 
@@ -144,7 +145,9 @@ class Board:
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)
 
-    def picture(self, name: str) -> None:
-        """Takes a screenshot for the documentation, if `$TFR_PICTURES` names a folder for them."""
+    def picture(self, name: str, area: tuple[int, int, int, int] = (240, 0, 1200, 620)) -> None:
+        """Takes a picture of an area (x, y, width, height) for the docs, if `$TFR_PICTURES` names their folder."""
         if folder := os.environ.get("TFR_PICTURES"):
-            self.page.screenshot(path=Path(folder) / f"{name}.png")
+            path = Path(folder) / f"{name}.png"
+            self.page.screenshot(path=path, clip=dict(zip(("x", "y", "width", "height"), area, strict=True)))
+            Image.open(path).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)

@@ -40,7 +40,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         patch.syspath_prepend(root)
         patch.setenv("TFR_DATA", str(root / "data"))
         patch.setenv("TFR_WORKERS", str(os.cpu_count() or 1))
-        made = Project(root)
+        made = Project(root, "demo")
         made.table("numbers", numbers())
         made.table("spiked", spiked())
         for name, attributes in DATASETS.items():

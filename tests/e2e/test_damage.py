@@ -21,15 +21,16 @@ def test_damage_is_red_where_it_is_and_one_click_repairs_it(board: Board) -> Non
     board.shows("failed")
     board.asset("rotten", "shards", "partitions")
     board.shows("Failed (2)", "Materialized (2)", "Missing (0)")
+    board.picture("damage", (240, 0, 1200, 380))
     board.asset("rotten", "shards", "checks")
     board.shows("file is missing")  # the latest result is a failed one
-    board.picture("damage")
 
     board.asset("rotten", "shards")
     before = len(board.server.runs())
     board.press("Materialize")
     board.press("Failed", exact=True)
     board.shows("2 partitions")
+    board.picture("repair", (370, 128, 700, 516))
     board.press("Launch")
     runs = board.server.wait_for_runs(before, count=2)  # they are not adjacent
     assert {run["status"] for run in runs} == {"SUCCESS"}

@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,7 @@ def test_all_batches_are_full_but_the_last(written: Written, rows: int, drop_rem
 
 
 def test_pieces_smaller_than_a_batch_are_joined(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfr_assets.reading.plan._PIECE_BYTES", 1000)
+    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 1000)
     source = table(200)
     found = list(batches(written(source).folder, 64, workers=3))
     assert sizes(found) == [64, 64, 64, 8]
@@ -281,9 +282,7 @@ def test_lists_that_contradict_each_other_are_damage(written: Written) -> None:
     )
     nested = pa.table({"id": range(6), "x": pa.array([[[1, 2]]] * 6, pa.list_(pa.list_(pa.int64())))})
     layout, honest = written(source, shards=1), written(nested, shards=1, name="honest")
-    files = locate(honest.folder)
-    path = honest.shard_path("train-00000-of-00001")
-    path.write_bytes(layout.shard_path("train-00000-of-00001").read_bytes())
+    files = replace(locate(layout.folder), features=locate(honest.folder).features)
     with pytest.raises(DamagedFile, match=r"record 3 at byte \d+: .* lists in 'x' whose lengths do not add up"):
         list(batches(files))
     with pytest.warns(UserWarning, match=r"left out 1 of \d+ records"):
@@ -388,7 +387,7 @@ def test_serialized_tensors_are_refused_but_can_be_left_out(written: Written) ->
 
 @pytest.mark.parametrize("end", ["close", "with", "drop", "error"])
 def test_no_thread_outlives_its_batches(written: Written, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-    monkeypatch.setattr("tfr_assets.reading.plan._PIECE_BYTES", 500)
+    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 500)
     layout = written(table(300))
     if end == "error":
         damaged_at(layout, "train-00000-of-00003", 90)
@@ -442,7 +441,7 @@ def test_an_error_comes_after_what_was_done_before_it() -> None:
 
 
 def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfr_assets.reading.plan._PIECE_BYTES", 1 << 18)
+    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 1 << 18)
     monkeypatch.setattr(memory, "_SLAB", 1 << 18)
     monkeypatch.setattr(memory, "_slabs", memory._Slabs(1))  # not for those who take larger ones
     rows = 60_000
@@ -468,15 +467,20 @@ def test_pieces_of_any_size_become_batches(pieces: list[int], size: int, drop: b
     assert all(len(batch) == size for batch in flat[:-1])
 
 
-def test_ranges_cover_a_share_once(written: Written) -> None:
-    files = locate(written(table(100)).folder)
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_ranges_cover_a_share_once(written: Written, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
+    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 500)
+    files = locate(written(table(100), compression=compression).folder)
     start, stop = share_of(files.records, (1, 3))
-    found = list(plan_ranges(files, start, stop, 8))
+    found = list(plan_ranges(files, (1, 3)))
     assert sum(wanted.records for wanted in found) == stop - start
+    assert len(found) > 5 if compression == "none" else len(found) == 2
     for wanted in found:
         index = read_index(index_path(Path(wanted.path)))
-        assert wanted.start == index[wanted.first, 0]
-        assert wanted.stop == index[wanted.first + wanted.records - 1].sum()
+        assert wanted.start == (index[wanted.segments[0].first, 0] if compression == "none" else 0)
+        assert wanted.segments[-1].stop == index[wanted.segments[-1].first + wanted.segments[-1].records - 1].sum()
+        assert wanted.segments[0].first <= wanted.first
+        assert wanted.stop <= wanted.segments[-1].first + wanted.segments[-1].records
 
 
 def test_batches_need_no_tensorflow(numbers: Layout) -> None:

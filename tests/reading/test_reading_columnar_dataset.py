@@ -146,7 +146,7 @@ def test_what_datasets_have_read_does_not_add_up(written: Written) -> None:
 
 
 def test_no_thread_outlives_an_iterator(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfr_assets.reading.plan._PIECE_BYTES", 2000)
+    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 2000)
     iterator = iter(tfr_assets.read(written(everything(400)).folder, 2, reader="columnar"))
     next(iterator)
     assert any(thread.name == "tfr-decode" for thread in threading.enumerate())

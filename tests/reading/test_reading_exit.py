@@ -16,7 +16,6 @@ Written = Callable[..., Layout]
 _PROGRAM = """
 import sys, time
 import tfr_assets
-from tfr_assets.reading import plan
 from tfr_assets.records.ranges import RangeDecoder
 
 def slowly(self, *arguments, decode=RangeDecoder.decode):  # so that a generator waits at the end
@@ -24,7 +23,6 @@ def slowly(self, *arguments, decode=RangeDecoder.decode):  # so that a generator
     return decode(self, *arguments)
 
 RangeDecoder.decode = slowly
-plan._PIECE_BYTES = 20_000
 where, reader = sys.argv[1:]
 iterator = iter(tfr_assets.read(where, 10, reader=reader))
 print(len(next(iterator)["id"]), flush=True)
@@ -38,7 +36,8 @@ def _run(where: str, reader: str) -> None:
 
 
 @pytest.fixture
-def layout(written: Written) -> Layout:
+def layout(written: Written, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 20_000)  # many pieces
     return written(pa.table({"id": range(20_000), "t": [f"{i:050d}" for i in range(20_000)]}), shards=3)
 
 

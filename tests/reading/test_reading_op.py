@@ -100,7 +100,7 @@ def test_a_problem_is_the_ops_error() -> None:
 
 @pytest.fixture
 def layout(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    monkeypatch.setattr("tfr_assets.reading.plan._PIECE_BYTES", 20_000)  # many pieces, so that there is something left
+    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 20_000)  # many pieces, so that there is something left
     table = pa.table({"id": range(5_000), "t": [str(i) * (i % 9) for i in range(5_000)]})
     return write_dataset(table, tmp_path, shards=2)
 

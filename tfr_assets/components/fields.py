@@ -51,6 +51,12 @@ class SourceField(dg.Model):
         "column_types; jsonl: column_types.",
         examples=[{"delimiter": ";", "null_values": ["", "NA"]}],
     )
+    columns: str = Field(
+        "same",
+        description="Of tables in several files: `same`, all must have the same columns; or `union`, a file may lack "
+        "some, which are null there.",
+        examples=["union"],
+    )
     storage_options: dict[str, Any] = Field(
         {},
         description="Passed to fsspec, for a URL that needs it. Leave credentials to the environment: a run keeps its "

@@ -50,6 +50,10 @@ class Look:
         """Returns the keys of the shards that a partition consists of."""
         return shard_keys(partition, self.current.shard_counts[partition]) if self.dataset.auto else [partition]
 
+    def partition_of(self, shard: str) -> str:
+        """Returns the partition that a shard belongs to."""
+        return shard.partition("-")[0] if self.dataset.auto else shard
+
     def key(self, part: str) -> dg.AssetKey:
         """Returns the key of the asset `part`."""
         return dg.AssetKey([self.dataset.name, part])

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from tfr_assets.components.failures import reported
+from tfr_assets.components.failures import mark_failed, reported
 from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import file_metadata, markdown
 from tfr_assets.components.progress import counted, logged
+from tfr_assets.errors import TfrError
 from tfr_assets.records.units import megabytes
 
 if TYPE_CHECKING:
@@ -32,7 +33,12 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
         from tfr_assets.writing.merged import merge_shards
 
         with reported(dataset=dataset.name):
-            merged = merge_shards(look.current, counted(logged(context.log.info)))
+            try:
+                merged = merge_shards(look.current, counted(logged(context.log.info)))
+            except TfrError as error:  # "Failed" then selects what must be written again
+                wrong = dict.fromkeys(map(look.partition_of, error.shards))
+                mark_failed(context.op_execution_context, look.key("shards"), wrong)
+                raise
         for split, file in merged.items():
             context.log.info(_story(split, file))
         version = "-".join(file.manifest.digest for file in merged.values())

@@ -116,7 +116,7 @@ class _EventLog(SqliteEventLogStorage):
     def _connect(self, shard: str) -> Iterator[sqlalchemy.Connection]:
         with self._db_lock:
             path = self.path_for_shard(shard)
-            if shard not in self._initialized_dbs:
+            if shard not in self._initialized_dbs or not _inode(path):  # another process may have deleted it
                 if not _is_initialized(path):
                     engine = _open(path)
                     self._initdb(engine)

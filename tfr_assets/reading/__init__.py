@@ -1,7 +1,8 @@
 """TFRecord files → `tf.data.Dataset`: the only room that knows TensorFlow.
 
 A dataset's name, a path or a URL:
-    locate     the files to read, by their manifests; `remote` those elsewhere
+    locate     the files to read, by their manifests, which are held from then on; `remote` those elsewhere
+    verified   … that TensorFlow reads the very files that were verified
     pipelines  the readers by name: files → batches, parsed as `spec` says; `readers` is how each works
     decode     images and recordings → tensors
     read       … to training code

@@ -15,14 +15,15 @@ from tfr_assets.reading.columns import chosen_columns
 from tfr_assets.reading.convert import converter
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.locate import FileChoice, locate
-from tfr_assets.reading.plan import plan_ranges, rows_of_piece, share_of
+from tfr_assets.reading.plan import check_shard, plan_ranges, share_of
 from tfr_assets.reading.streams import opened
 from tfr_assets.reading.tally import Tally
 from tfr_assets.records.arrays import joined
 from tfr_assets.records.compression import InputStream
 from tfr_assets.records.features import SERIALIZED, FeatureSpec
 from tfr_assets.records.partitions import parts_of
-from tfr_assets.records.ranges import Columns, Range, RangeDecoder
+from tfr_assets.records.ranges import Columns, RangeDecoder
+from tfr_assets.records.segments import Range
 from tfr_assets.records.skipped import Skipped
 
 Into = Literal["numpy", "arrow", "pandas"]
@@ -86,7 +87,7 @@ def batches(
 
     Raises:
         ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
-        StaleError: The files must be written (again) first.
+        StaleError: The files must be written (again) first; while iterating, one was replaced since it was opened.
         DamagedFile: A file differs from its manifest in size; while iterating, one cannot be read, or a record is
             damaged: the message says which, in which file and where.
         SourceError: While iterating, a remote file cannot be read.
@@ -103,9 +104,10 @@ def batches(
     names = chosen_columns(found.features, columns)
     for column in names:
         _check_decodable(found.features, column)
-    share = share_of(found.records, shard)
+    if shard is not None:
+        check_shard(shard)
     convert = converter(found.features, names, into)
-    return Batches(found, names, batch_size, share, on_error == "skip", workers, drop_remainder, convert)
+    return Batches(found, names, batch_size, shard, on_error == "skip", workers, drop_remainder, convert)
 
 
 def _check_decodable(features: FeatureSpec, column: str) -> None:
@@ -124,7 +126,7 @@ class Batches:
         files: What to read.
         names: The columns, by base name.
         batch_size: Rows of a batch.
-        share: First record, and the one behind the last.
+        shard: Which part of the records, and of how many; None: all.
         skip: Whether damaged records are passed over.
         workers: Number of threads.
         drop_remainder: Whether to leave out a last batch that is not full.
@@ -141,7 +143,7 @@ class Batches:
         files: RecordFiles,
         names: tuple[str, ...],
         batch_size: int,
-        share: tuple[int, int],
+        shard: tuple[int, int] | None,
         skip: bool = False,
         workers: int = 2,
         drop_remainder: bool = False,
@@ -151,18 +153,18 @@ class Batches:
     ) -> None:
         if not names:
             raise ConfigError("columns: there is none to read; name at least one")
-        rows = rows_of_piece(files, batch_size)
-        RangeDecoder(files.features, names, rows, _opened)  # what it refuses is refused at once
+        RangeDecoder(files.features, names, _opened)  # what it refuses is refused at once
         self._tally = Tally()
-        ranges = plan_ranges(files, *share, rows)
+        ranges = plan_ranges(files, shard)
+        first, stop = share_of(files.records, shard)
         if order:
             shuffled = list(ranges)
             order.shuffle(shuffled)
             ranges = iter(shuffled)
         cut = whole_batches if at_once else rebatched
         self._batches = _convert_all(
-            ranges, files, names, batch_size, skip, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
-            convert, self._tally, share[1] - share[0],
+            ranges, files, names, skip, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
+            convert, self._tally, stop - first,
         )  # fmt: skip
 
     @property
@@ -188,14 +190,14 @@ class Batches:
 
 
 def _convert_all(
-    ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], batch_size: int, skip: bool, workers: int,
+    ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], skip: bool, workers: int,
     cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any], tally: Tally, count: int,
 ) -> Generator[Any, None, None]:  # fmt: skip
-    rows, own = rows_of_piece(files, batch_size), threading.local()
+    own = threading.local()
 
     def decode(wanted: Range, put: Callable[[Columns], None]) -> None:
         if not hasattr(own, "decoder"):
-            own.decoder = RangeDecoder(files.features, names, rows, _opened, skip, files.max_record_bytes)
+            own.decoder = RangeDecoder(files.features, names, _opened, skip)
         tally.add(own.decoder.decode(wanted, put))
 
     tasks: Iterator[Task[Columns]] = (lambda put, wanted=wanted: decode(wanted, put) for wanted in ranges)  # type: ignore[misc]
@@ -205,7 +207,7 @@ def _convert_all(
             yield convert({name: batch[name] for name in names})
     except MemoryError as error:
         raise OutOfMemory(
-            f"there is no memory for batches of {batch_size} records of {files.paths[0]} and what is read with it; "
+            f"there is no memory for the batches of {files.paths[0]} and what is read with it; "
             "use a smaller batch_size, or fewer workers or columns"
         ) from error
     finally:
@@ -214,7 +216,7 @@ def _convert_all(
 
 
 def _opened(wanted: Range) -> AbstractContextManager[InputStream]:
-    return opened(wanted.path, wanted.compression, *wanted.bytes_read)
+    return opened(wanted)
 
 
 def rebatched(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:

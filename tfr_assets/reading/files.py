@@ -17,26 +17,19 @@ _MOST_LINES = 20
 
 @dataclass(frozen=True)
 class RecordFiles:
-    """Whole files that belong together and are parsed alike.
+    """Whole files that belong together and are parsed alike, as their manifests described them when they were opened.
 
     Attributes:
         paths: The files, in order.
-        compression: `none`, `gzip` or `zlib`.
+        manifests: What each must hold. No manifest is loaded again later, so that whoever reads gets what was opened,
+            or an error, whatever happens to the files.
         features: How their records are parsed.
-        records: Number of records in all of them.
-        bytes: Size of all of them.
-        counts: Number of records of each.
-        sizes: Bytes of each.
         max_record_bytes: Length beyond which a record is damage.
     """
 
     paths: tuple[str, ...]
-    compression: str
+    manifests: tuple[Manifest, ...]
     features: FeatureSpec
-    records: int
-    bytes: int
-    counts: tuple[int, ...]
-    sizes: tuple[int, ...]
     max_record_bytes: int = MAX_RECORD_BYTES
 
     def with_limit(self, max_record_bytes: int | None) -> "RecordFiles":
@@ -50,6 +43,21 @@ class RecordFiles:
         if not isinstance(max_record_bytes, int) or isinstance(max_record_bytes, bool) or max_record_bytes < 1:
             raise ConfigError(f"max_record_bytes={max_record_bytes!r} must be a positive number of bytes")
         return replace(self, max_record_bytes=max_record_bytes)
+
+    @property
+    def compression(self) -> str:
+        """`none`, `gzip` or `zlib`."""
+        return self.manifests[0].compression
+
+    @property
+    def records(self) -> int:
+        """Number of records in all of them."""
+        return sum(manifest.records for manifest in self.manifests)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all of them."""
+        return sum(manifest.bytes for manifest in self.manifests)
 
 
 def is_remote(path: str) -> bool:
@@ -113,12 +121,8 @@ def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
         )
     return RecordFiles(
         paths=tuple(each.path for each in found),
-        compression=first.compression,
+        manifests=tuple(each.manifest for each in found),
         features=first.features,
-        records=sum(each.manifest.records for each in found),
-        bytes=sum(each.manifest.bytes for each in found),
-        counts=tuple(each.manifest.records for each in found),
-        sizes=tuple(each.manifest.bytes for each in found),
         max_record_bytes=max(each.manifest.max_record_bytes for each in found),
     )
 

@@ -21,7 +21,6 @@ from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.reading.bench.processes import FreshProcesses, ProcessFailed, fresh_processes
 from tfr_assets.reading.bench.watch import Watch
 from tfr_assets.reading.files import RecordFiles
-from tfr_assets.records.manifest import Manifest
 
 _PASSES = "tfr_assets.reading.bench.passes"  # imports TensorFlow, which only the measuring processes need
 _LONGEST_WARM_PASS = 3.0  # seconds
@@ -85,8 +84,7 @@ def measure_readers(
 
 def data_version(files: RecordFiles) -> str:
     """Returns a hash of what the files hold."""
-    manifests = [Manifest.load(Path(path)) for path in files.paths]
-    content = [[Path(path).name, m.digest if m else None] for path, m in zip(files.paths, manifests, strict=True)]
+    content = [[Path(path).name, each.digest] for path, each in zip(files.paths, files.manifests, strict=True)]
     return hashlib.sha256(json.dumps([content, files.records, files.bytes]).encode()).hexdigest()[:16]
 
 

@@ -9,7 +9,7 @@ READER_DESCRIPTIONS: dict[str, str] = {
     "cache_memory": "vectorized, with the batches of the first epoch kept in memory for all others",
     "cache_file": "vectorized, with the batches of the first epoch kept in a temporary file for all others",
     "autotuned": "the whole recipe in its right order, with every degree of parallelism tuned by tf.data",
-    "sharded": "the records of one worker of several: no record twice, none missing, by the index of offsets",
+    "sharded": "the records of one worker of several: no record twice, none missing, whatever the files",
     "bounded": "any number of files with a hard ceiling on open files and memory",
     "file_queue": "worker processes read the files and hand serialized records over through a bounded queue",
     "merged": "the one merged file, batched, then parsed",

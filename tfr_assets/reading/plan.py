@@ -1,19 +1,19 @@
-"""Which records of which file are decoded in one piece: of a whole set of files, or of one worker's share of it."""
+"""Which records of which file are read: of a whole set of files, or of one worker's share of it.
+
+    worker 0 of 2            worker 1 of 2
+    ├ file 0, all of it      ├ file 1, from record 50 on
+    └ file 1, 50 records     └ file 2, all of it
+
+The cut goes through the records of all files in order, so that shares differ by one record at most, whatever the files.
+Where it goes through a segment, both workers read, and check, all of that segment, and use their part of its records.
+"""
 
 from collections.abc import Iterator
-from itertools import pairwise
-from pathlib import Path
-
-import numpy as np
+from dataclasses import replace
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.layout import index_path
 from tfr_assets.reading.files import RecordFiles, is_remote
-from tfr_assets.records.index import read_offsets
-from tfr_assets.records.ranges import Range
-
-_PIECE_BYTES = 16 << 20  # a few pieces a thread are in memory at once
-_EXPANSION = 8  # what compression is taken to save
+from tfr_assets.records.segments import Range, segments_of
 
 
 def share_of(records: int, shard: tuple[int, int] | None) -> tuple[int, int]:
@@ -41,53 +41,38 @@ def check_shard(shard: object) -> None:
     raise ConfigError(f"shard={shard!r} must be (index, count) with 0 <= index < count, such as (0, 4)")
 
 
-def rows_of_piece(files: RecordFiles, batch_size: int) -> int:
-    """Returns how many rows are decoded in one piece: whole batches, unless a batch is large itself."""
-    size = files.bytes * (1 if files.compression == "none" else _EXPANSION) / max(1, files.records)
-    rows = max(1, int(_PIECE_BYTES / max(1.0, size)))
-    return rows // batch_size * batch_size if rows > batch_size else rows
+def plan_files(files: RecordFiles, shard: tuple[int, int] | None = None) -> list[Range]:
+    """Returns what one worker of several reads of each file: the whole files, if it is alone.
 
-
-def plan_ranges(files: RecordFiles, start: int, stop: int, rows: int) -> Iterator[Range]:
-    """Yields the ranges of the records [start, stop), counted over all files, in order.
-
-    Files that are larger than a piece are cut where a multiple of `rows` has been read in all, so that few batches are
-    made of two pieces. A compressed file, a remote one, or one without an index, can only be read from its beginning:
-    it is one range.
+    All workers together get every record exactly once. A file is read from the last mark before the share, which its
+    manifest has every 16 MB or so; a compressed or remote one from its beginning.
 
     Args:
-        files: The files.
-        start: First record.
-        stop: Record behind the last.
-        rows: Rows of a piece.
+        files: All files.
+        shard: Which worker, and of how many; None: all.
     """
-    begin = 0
-    for path, records, size in zip(files.paths, files.counts, files.sizes, strict=True):
-        end = begin + records
-        first, last = max(start, begin), min(stop, end)
-        if first < last:
-            cuts = np.array([first, last])
-            if last - first > rows and files.compression == "none" and not is_remote(path):
-                inner = np.arange(start + -(-(first + 1 - start) // rows) * rows, last, rows)
-                cuts = np.concatenate([[first], inner, [last]])
-            yield from _of_file(path, files.compression, size, records, cuts - begin)
-        begin = end
+    first, last = share_of(files.records, shard)
+    ranges, before = [], 0
+    for path, manifest in zip(files.paths, files.manifests, strict=True):
+        begin, end = max(first - before, 0), min(last - before, manifest.records)
+        before += manifest.records
+        if begin < end or (not manifest.records and shard in (None, (0, 1))):
+            at_once = manifest.compression != "none" or is_remote(path)
+            segments = segments_of(manifest)
+            needed = [s for s in segments if s.first < end and (at_once or s.first + s.records > begin)]
+            read = tuple(needed) or segments[:1]
+            ranges.append(Range(path, manifest, read, begin, end - begin, files.max_record_bytes))
+    return ranges
 
 
-def _of_file(path: str, compression: str, size: int, records: int, cuts: np.ndarray) -> Iterator[Range]:
-    first, last = int(cuts[0]), int(cuts[-1])
-    if compression == "none" and cuts.tolist() == [0, records]:
-        yield Range(path, compression, size, 0, records, 0, size)
-        return
-    from_beginning = Range(path, compression, size, first, last - first)
-    if is_remote(path):
-        yield from_beginning
-        return
-    try:
-        offsets = read_offsets(index_path(Path(path)), cuts, records).tolist()
-    except (FileNotFoundError, ValueError):  # it only makes things faster
-        yield from_beginning
-        return
-    places = list(zip(cuts.tolist(), offsets, strict=True))
-    for (first, start), (last, stop) in pairwise(places):
-        yield Range(path, compression, size, first, last - first, start, stop)
+def plan_ranges(files: RecordFiles, shard: tuple[int, int] | None) -> Iterator[Range]:
+    """Yields the same cut where it can be decoded in parallel: a segment each, where no other must be read before."""
+    for each in plan_files(files, shard):
+        if not each.records:
+            continue
+        if each.manifest.compression != "none" or is_remote(each.path):
+            yield each
+            continue
+        for segment in each.segments:
+            first, stop = max(each.first, segment.first), min(each.stop, segment.first + segment.records)
+            yield replace(each, segments=(segment,), first=first, records=stop - first)

@@ -91,8 +91,9 @@ def read(
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file differs from its manifest in size.
 
-    Damage that only shows in mid-read is a `tf.errors.InvalidArgumentError` while iterating, whose message names file,
-    record, byte and kind of what is wrong.
+    What was opened is what is read, and records of two versions never mix. Damage, or a file that a refresh has replaced
+    since, is a `tf.errors.InvalidArgumentError` while iterating; its message names file, record, byte and kind of what
+    is wrong, or says that the dataset must be opened again.
     """
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")

@@ -9,36 +9,43 @@ from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.files import is_remote
 from tfr_assets.reading.piped import open_piped
 from tfr_assets.records.compression import CompressedInput, InputStream
+from tfr_assets.records.segments import Range, is_replaced, stale
 
 
 @contextmanager
-def opened(path: str, compression: str, start: int, stop: int) -> Iterator[InputStream]:
-    """Opens a file, and closes it after the block.
-
-    Args:
-        path: The file, or its URL.
-        compression: `none`, `gzip` or `zlib`.
-        start: Byte at which to start reading; 0 for a compressed file or a URL.
-        stop: Byte at which to end, or the file's size.
+def opened(wanted: Range) -> Iterator[InputStream]:
+    """Opens what must be read of a file, and closes it after the block.
 
     Raises:
         DamagedFile: A local file cannot be read.
-        SourceError: A remote one cannot be; after the block, if it has read all that came.
+        StaleError: It is gone, and so is the manifest that was opened.
+        SourceError: A remote one cannot be read; after the block, if it has read all that came.
     """
-    if is_remote(path):
-        with open_piped(path, stop) as descriptor:
-            yield _input(descriptor, compression, stop)
+    if is_remote(wanted.path):
+        with open_piped(wanted.path, wanted.manifest.bytes) as descriptor:
+            yield stream_of(descriptor, wanted)
         return
     try:
-        with Path(path).open("rb", buffering=0) as file:
-            file.seek(start)
-            yield _input(file.fileno(), compression, stop - start)
+        with Path(wanted.path).open("rb", buffering=0) as file:
+            yield stream_of(file.fileno(), wanted)
     except OSError as error:
-        raise DamagedFile(f"{path}: cannot be read: {error.strerror or error}") from error
+        if isinstance(error, FileNotFoundError) and is_replaced(wanted.path, wanted.manifest):
+            raise stale(wanted.path) from error
+        raise DamagedFile(f"{wanted.path}: cannot be read: {error.strerror or error}") from error
 
 
-def _input(descriptor: int, compression: str, size: int) -> InputStream:
-    return CompressedInput(descriptor, compression) if compression != "none" else _Bytes(descriptor, size)
+def stream_of(descriptor: int, wanted: Range) -> InputStream:
+    """Returns what must be read of a file that is open, at its beginning.
+
+    Raises:
+        OSError: The file system refused.
+    """
+    if wanted.manifest.compression != "none":
+        return CompressedInput(descriptor, wanted.manifest.compression)
+    start, stop = wanted.bytes_read
+    if start:
+        os.lseek(descriptor, start, os.SEEK_SET)
+    return _Bytes(descriptor, stop - start)
 
 
 class _Bytes:

@@ -58,3 +58,28 @@ def second_part(whole: int, first: int, records_of_second: int) -> int:
 def to_text(digest: int) -> str:
     """Returns a digest as a manifest holds it: 16 hex digits."""
     return f"{digest:016x}"
+
+
+def lost_record(whole: int, before: int, rest: int, after: int) -> tuple[int, int]:
+    """Returns length and masked CRC of the one record that is lacking.
+
+    Args:
+        whole: Digest over all records.
+        before: Digest over those before the lost one.
+        rest: Digest over all but the lost one.
+        after: Number of records behind it.
+    """
+    behind = pow(_BASE, after, 2**64)
+    z = (whole - rest - before * (_BASE - 1) * behind) * pow(behind, -1, 2**64) & _MASK
+    z = _undo_shift(z, 31) * pow(0x94D049BB133111EB, -1, 2**64) & _MASK
+    z = _undo_shift(z, 27) * pow(0xBF58476D1CE4E5B9, -1, 2**64) & _MASK
+    z = _undo_shift(z, 30)
+    return z >> 32, z & 0xFFFFFFFF
+
+
+def _undo_shift(mixed: int, bits: int) -> int:
+    """Returns z of `z ^ (z >> bits)`."""
+    z = mixed
+    for _ in range(64 // bits):
+        z = mixed ^ (z >> bits)
+    return z

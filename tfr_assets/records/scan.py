@@ -29,8 +29,9 @@ _FRAMES, _FAULTS = 1 << 16, 1 << 10  # of one call to the kernel
 
 # the kernel's state
 (
-    CONSUMED, FRAMES, FAULTS, RECORDS, INTACT, PAYLOAD, DIGEST, NEEDED, RESYNC, RESUMED, PASSED_OVER, LONGEST, _STATE,
-) = range(13)  # fmt: skip
+    CONSUMED, FRAMES, FAULTS, RECORDS, INTACT, PAYLOAD, DIGEST, NEEDED, RESYNC, RESUMED, PASSED_OVER, LONGEST, MOST,
+    _STATE,
+) = range(14)  # fmt: skip
 # a fault's fields, and its kinds in the kernel
 _KIND, _RECORD, _OFFSET, _STORED, _COMPUTED, _FAULT = range(6)
 _LENGTH_CRC, _DATA_CRC, _TRUNCATED_HEADER, _TRUNCATED_RECORD, _TOO_LONG = range(5)
@@ -91,6 +92,7 @@ class Scan:
         digest: Digest over the intact records.
         faults: The first faults, in order of offset.
         fault_count: Number of all faults.
+        sound: Number of intact records before the first fault, and the digest over them.
     """
 
     records: int
@@ -99,6 +101,7 @@ class Scan:
     digest: int
     faults: tuple[Fault, ...]
     fault_count: int
+    sound: tuple[int, int]
 
 
 @inlined
@@ -136,14 +139,15 @@ def _scan(buffer, size, offset, left, frames, faults, state):
         faults: Address of lines of _FAULT int64s.
         state: Carried from call to call; FRAMES and FAULTS start anew. NEEDED tells how many bytes from CONSUMED on the
             next step takes, PASSED_OVER how many of the stream are not looked at. LONGEST is the limit of records.
+            It returns after MOST faults.
     """
     position, count, n_faults = np.int64(0), np.int64(0), np.int64(0)
     records, intact, payload = state[RECORDS], state[INTACT], state[PAYLOAD]
     digest = np.uint64(state[DIGEST])
-    needed = np.int64(0)
+    needed, most = np.int64(0), state[MOST]
     longest = np.int64(_LONGEST_COMPRESSED if left == _UNKNOWN else _UNKNOWN)
     state[RESUMED] = -1
-    while position < left and count < _FRAMES and n_faults < _FAULTS:
+    while position < left and count < _FRAMES and n_faults < most:
         here = buffer + position
         if state[PASSED_OVER]:
             step = min(state[PASSED_OVER], size - position)
@@ -274,6 +278,7 @@ def scan_blocks(
     frames, raw_faults = np.empty((_FRAMES, 3), np.int64), np.empty((_FAULTS, _FAULT), np.int64)
     state = np.zeros(_STATE, np.int64)
     found: list[Fault] = []
+    sound: tuple[int, int] | None = None
     total = filled = 0
     offset = origin
     state[RECORDS], state[LONGEST] = first, max_record_bytes
@@ -291,10 +296,13 @@ def scan_blocks(
         left = filled if at_end else _UNKNOWN if known is None else max(known - offset, filled)
         if stream_fault:
             left = _UNKNOWN  # what is cut off by the stream's own fault is no second fault
+        state[MOST] = _FAULTS if sound else 1
         _scan(address_of(buffer), filled, offset, left, address_of(frames), address_of(raw_faults), state)
         if state[FRAMES]:
             yield buffer, frames[: state[FRAMES]], offset
         total += int(state[FAULTS])
+        if total and not sound:
+            sound = _intact(state)
         found += [_fault(str(path), line) for line in raw_faults[: state[FAULTS]].tolist()]
         if state[RESUMED] >= 0 and len(found) == total:
             found[-1] = _resumed(found[-1], int(state[RESUMED]))
@@ -311,6 +319,7 @@ def scan_blocks(
             try:  # a plain file bounds it; a compressed one grows only as bytes really come
                 grown = _padded(needed if known is not None else min(needed, 2 * buffer.size))
             except MemoryError:
+                sound = sound or _intact(state)
                 total += 1
                 if total <= max_faults:
                     found.append(_no_memory(str(path), int(state[RECORDS]), offset, needed - 16))
@@ -323,14 +332,20 @@ def scan_blocks(
         kind = FaultKind.TRUNCATED_STREAM if stream_fault.truncated else FaultKind.DAMAGED_STREAM
         total += 1
         found.append(Fault(str(path), int(state[RECORDS]), stream_fault.offset, kind, str(stream_fault)))
+    records, digest = _intact(state)
     return Scan(
-        records=int(state[INTACT]),
+        records=records,
         payload_bytes=int(state[PAYLOAD]),
         stream_bytes=offset + filled - origin,
-        digest=int(state[DIGEST]) & (2**64 - 1),
+        digest=digest,
         faults=tuple(found),
         fault_count=total,
+        sound=sound or _intact(state),
     )
+
+
+def _intact(state: np.ndarray) -> tuple[int, int]:
+    return int(state[INTACT]), int(state[DIGEST]) & (2**64 - 1)
 
 
 def _padded(size: int) -> np.ndarray:

@@ -56,9 +56,7 @@ def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch
         if first is None:
             first = schema
             yield empty_batch(schema, where)
-        # A part of a column without any value has no type of its own.
-        typed = [first.field(f.name) if pa.types.is_null(f.type) and f.name in first.names else f for f in schema]
-        check_same(pa.schema(typed), where, first, f"{name}: batch 0")
+        check_same(schema, where, first, f"{name}: batch 0")
         for batch in table.to_batches():
             yield conform(batch, first)
     if first is None:

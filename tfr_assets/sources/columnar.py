@@ -1,5 +1,6 @@
 """Parquet and Arrow files, read in place by row range: only what overlaps the range, and little of it at a time."""
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.files import RawFile, reading
-from tfr_assets.sources.schema import conform, empty_batch, plain_schema
+from tfr_assets.sources.schema import conform, empty_batch, plain_schema, with_units
 
 BATCH_BYTES = 16 << 20  # batches and row groups are made no larger than this, if single rows allow it
 UNIT_BYTES = 64 << 20
@@ -51,6 +52,23 @@ def describe(file: RawFile) -> Contents:
     """
     with reading(file.path):
         return _describe_parquet(file) if file.format == "parquet" else _describe_arrow(file)
+
+
+def schema_of(file: RawFile, where: str) -> pa.Schema:
+    """Returns the plain schema of a Parquet or Arrow file or Arrow stream, without looking at its rows."""
+    if file.format == "parquet":
+        _check_magic(file, "Parquet", head=b"PAR1", tail=b"PAR1")
+        with _parquet(file) as parquet:
+            return plain_schema(_schema_as_given(parquet), where)
+    if is_in_place(file):
+        with _arrow(file, mapped=False) as reader:
+            return plain_schema(reader.schema, where)
+    return next(read_stream(file)).schema
+
+
+def leaf_paths(schema: pa.Schema) -> list[str]:
+    """Returns the paths of columns that have no fields of their own: `a/b` for field b of column a."""
+    return [path for path, _, _ in _leaves(schema)]
 
 
 def read_file(
@@ -128,7 +146,7 @@ def _describe_parquet(file: RawFile) -> Contents:
     _check_magic(file, "Parquet", head=b"PAR1", tail=b"PAR1")
     with _parquet(file) as parquet:
         meta = parquet.metadata
-        schema = plain_schema(parquet.schema_arrow, file.path)
+        schema = plain_schema(_schema_as_given(parquet), file.path)
         groups = [meta.row_group(index) for index in range(meta.num_row_groups)]
         rows = tuple(group.num_rows for group in groups)
         counts = {
@@ -136,6 +154,23 @@ def _describe_parquet(file: RawFile) -> Contents:
             for path, type_, column in _leaves(schema)
         }
         return Contents(schema, rows, counts, max(map(_page_bytes, groups), default=0))
+
+
+def _schema_as_given(parquet: pq.ParquetFile) -> pa.Schema:
+    """Returns the schema that a file was made of.
+
+    Parquet counts no seconds and no days in milliseconds: it holds milliseconds and days in place of them. Arrow writes
+    its own schema beside, which tells the units that the data had.
+    """
+    schema = parquet.schema_arrow
+    stored = (parquet.metadata.metadata or {}).get(b"ARROW:schema")
+    if stored is None:
+        return schema
+    given = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+    if given.names != schema.names:
+        return schema
+    types = [with_units(*types) for types in zip(schema.types, given.types, strict=True)]
+    return pa.schema(list(zip(schema.names, types, strict=True)))
 
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType, int | None]]:
@@ -193,7 +228,7 @@ def _arrow(
         options = None
         if columns is not None:
             names = pa.ipc.open_file(opened).schema.names
-            options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
+            options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns if name in names])
         yield stack.enter_context(pa.ipc.open_file(opened, options=options))
 
 

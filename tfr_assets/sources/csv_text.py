@@ -14,15 +14,19 @@ from tfr_assets.sources.columnar import guess
 from tfr_assets.sources.files import FileBatches, RawFile, reading
 from tfr_assets.sources.names import endings
 from tfr_assets.sources.schema import (
+    LACKING,
     NoCommonTypeError,
     TypesTooNarrowError,
     check_same,
+    conform,
     empty_batch,
+    in_milliseconds,
     plain_schema,
     widen,
 )
 from tfr_assets.sources.source import column_types
 
+_SHOWN_NAMES = 8
 _BLOCK = 8 << 20  # a row must fit; types are inferred from the first block, then checked against all others
 _CONVERSION = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.+?): (.*)", re.DOTALL)
 
@@ -33,9 +37,11 @@ class CsvReader:
 
     Attributes:
         options: The source's options.
+        union: Whether files may lack columns that others have; these are null there.
     """
 
     options: Mapping[str, Any]
+    union: bool = False
 
     def infer(self, files: Sequence[RawFile]) -> dict[str, pa.DataType]:
         """Returns the type of each column that all text of all files can be parsed as.
@@ -48,7 +54,7 @@ class CsvReader:
         for file in files:
             for where, text in file.texts():
                 names = self._names(where, file, text)
-                types = {**dict.fromkeys(names, pa.null()), **types}
+                types |= {name: pa.null() for name in names if name not in types}
             strings = {**dict.fromkeys(types, pa.string()), **dict.fromkeys(given, pa.binary())}
             for where, text in file.texts():
                 with reading(where):
@@ -56,7 +62,7 @@ class CsvReader:
                     for batch in self._rows(where, reader, start, final=True):
                         for name, found in self._infer_block(batch.drop_columns(list(given))).items():
                             types[name] = _widen(types[name], found)
-        return {**types, **given}
+        return {**{name: in_milliseconds(type_) for name, type_ in types.items()}, **given}
 
     def batches(self, files: Sequence[RawFile], types: Mapping[str, pa.DataType] | None) -> FileBatches:
         """Yields the rows of all files in order, in batches of one schema, each with its file's number.
@@ -70,6 +76,9 @@ class CsvReader:
             SourceError: A file is not CSV, or has other columns than the first.
         """
         first: tuple[pa.Schema, str] | None = None
+        if self.union:
+            types = types or self.infer(files)
+            first = (pa.schema(list(types.items())), "")
         for index, file in enumerate(files):
             for where, text in file.texts():
                 with reading(where):
@@ -77,12 +86,30 @@ class CsvReader:
                     given = {**given, **column_types(self.options)}
                     final = types is not None
                     reader, start = self._open(where, file, text, given, final=final)
-                    schema = plain_schema(reader.schema, where)
-                    first = first or (schema, where)
-                    check_same(schema, where, *first)
+                    schema = plain_schema(reader.schema, where, self._name_columns(reader.schema))
+                    if first is None:
+                        first = (self._of_text(schema), where)
+                    elif not self.union:
+                        check_same(schema, where, *first, LACKING)
                     yield index, empty_batch(first[0], where)
                     for batch in self._rows(where, reader, start, final):
-                        yield index, batch.select(first[0].names)
+                        yield index, conform(batch, first[0])
+
+    def _of_text(self, schema: pa.Schema) -> pa.Schema:
+        """Returns the schema with times in milliseconds, unless the user names another type."""
+        given = column_types(self.options)
+        types = [given.get(field.name) or in_milliseconds(field.type) for field in schema]
+        return pa.schema(list(zip(schema.names, types, strict=True)))
+
+    def _name_columns(self, schema: pa.Schema) -> str:
+        """Returns what to do where names are missing in the header, or there is none."""
+        names = [name.strip() or "index" for name in schema.names[:_SHOWN_NAMES]]
+        shown = ", ".join(names + ["…"] * (len(schema.names) > _SHOWN_NAMES))
+        skip = 0 if self.options.get("column_names") else self.options.get("skip_rows", 0) + 1
+        rest = f", skip_rows: {skip}" if skip else ""
+        return (
+            f"Name all columns, such as by `options: {{column_names: [{shown}]{rest}}}`; without a header, skip no row."
+        )
 
     def _rows(
         self, where: str, reader: pcsv.CSVStreamingReader, start: "_Start", final: bool
@@ -127,7 +154,7 @@ class CsvReader:
         convert: dict[str, Any] = {"column_types": types, "strings_can_be_null": False}
         if nulls and options.get("null_values") is not None:
             convert |= {"null_values": list(options["null_values"]), "strings_can_be_null": True}
-        unknown = set(column_types(options))
+        unknown = set() if self.union else set(column_types(options))
         try:
             reader = pcsv.open_csv(
                 start,

@@ -11,7 +11,7 @@ from tfr_assets.sources.media.options import did_you_mean
 from tfr_assets.sources.source import Source
 from tfr_assets.sources.splits import Splits
 
-_TABLE_FIELDS = ("path", "callable", "format", "options", "storage_options")
+_TABLE_FIELDS = ("path", "callable", "format", "options", "storage_options", "columns")
 _SPLIT_FIELDS = {field.name for field in fields(Splits)}
 
 
@@ -51,7 +51,7 @@ def parse_source(value: Any, field: str = "source") -> Source:
 
 def _table(value: Mapping[str, Any], field: str) -> Source:
     _refuse_unknown(field, value, (*_TABLE_FIELDS, *KINDS[1:]))
-    for name in ("path", "callable", "format"):
+    for name in ("path", "callable", "format", "columns"):
         if value.get(name) is not None and not isinstance(value[name], str):
             raise ConfigError(f"{field}.{name}: expected text, found {value[name]!r}")
     return Source(**value)

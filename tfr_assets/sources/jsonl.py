@@ -19,6 +19,7 @@ from tfr_assets.sources.schema import (
     TypesTooNarrowError,
     conform,
     empty_batch,
+    in_milliseconds,
     plain_schema,
     widen_schemas,
 )
@@ -61,7 +62,11 @@ class JsonReader:
                             f"{where}: key {conflict.path!r} holds {here} in the lines from {line} on, "
                             f"but {before} before. All lines must have one type: convert the data."
                         ) from conflict
-        return dict(zip(schema.names, schema.types, strict=True))
+        return {field.name: self._type_of(field) for field in schema}
+
+    def _type_of(self, field: pa.Field) -> pa.DataType:
+        """Returns the type of a column: times are in milliseconds, unless the user names another type."""
+        return column_types(self.options).get(field.name) or in_milliseconds(field.type)
 
     def batches(self, files: Sequence[RawFile], types: Mapping[str, pa.DataType] | None) -> FileBatches:
         """Yields the rows of all files in order, in batches of one schema, each with its file's number.
@@ -86,7 +91,8 @@ class JsonReader:
                             raise TypesTooNarrowError(str(error)) from error
                         raise
                     if not settled:
-                        schema, settled = plain_schema(table.schema, where), True
+                        found = plain_schema(table.schema, where)
+                        schema, settled = pa.schema([(field.name, self._type_of(field)) for field in found]), True
                     elif not table.schema.equals(schema):
                         raise TypesTooNarrowError(where)
                     for batch in table.to_batches():

@@ -9,6 +9,10 @@ import pyarrow as pa
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.plain import plain_array, plain_field
 
+_SAME = "All must have the same columns."
+LACKING = (
+    "All must have the same columns; with `columns: union` under `source`, a file may lack some, which are null there."
+)
 _ORDINARY = (
     pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_date,
     pa.types.is_time, pa.types.is_timestamp, pa.types.is_duration, pa.types.is_string, pa.types.is_large_string,
@@ -16,12 +20,13 @@ _ORDINARY = (
 )  # fmt: skip
 
 
-def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
+def plain_schema(schema: pa.Schema, where: str, remedy: str = "Give each column a name of its own.") -> pa.Schema:
     """Returns the schema without metadata, dictionaries, views and "not null" marks.
 
     Args:
         schema: What a file or table says of itself.
         where: What it says so of, for messages.
+        remedy: What to do about names that are missing or not unique.
 
     Raises:
         SourceError: It has no columns, names that are empty or not unique, or types that pyarrow has no arrays for.
@@ -31,9 +36,9 @@ def plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
     for name, count in Counter(schema.names).items():
         if not name.strip():
             at = schema.names.index(name) + 1
-            raise SourceError(f"{where}: column {at} of {len(schema.names)} has no name. Name every column.")
+            raise SourceError(f"{where}: column {at} of {len(schema.names)} has no name. {remedy}")
         if count > 1:
-            raise SourceError(f"{where}: {count} columns are named {name!r}. Give each column a name of its own.")
+            raise SourceError(f"{where}: {count} columns are named {name!r}. {remedy}")
     for field in schema:
         _check_known(field, where)
     return pa.schema([plain_field(field) for field in schema])
@@ -76,43 +81,113 @@ def _is_ordinary(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in _ORDINARY)
 
 
-def check_same(schema: pa.Schema, where: str, first: pa.Schema, first_where: str) -> None:
-    """Checks that two plain schemas have the same columns, in whatever order.
+def check_same(schema: pa.Schema, where: str, first: pa.Schema, first_where: str, remedy: str = _SAME) -> None:
+    """Checks that two plain schemas have the same columns, in whatever order; one without any value fits all.
+
+    Args:
+        schema: To be checked.
+        where: What has it, for messages.
+        first: What it must be.
+        first_where: What has that.
+        remedy: What to do about a column that is missing or extra.
 
     Raises:
         SourceError: A column is missing, extra or of another type.
     """
-    for name in first.names:
-        if name not in schema.names:
-            raise SourceError(
-                f"{where}: has no column {name!r}, which {first_where} has. All must have the same columns."
-            )
-    for field in schema:
-        if field.name not in first.names:
-            raise SourceError(
-                f"{where}: has a column {field.name!r}, which {first_where} has not. All must have the same columns."
-            )
-        if (expected := first.field(field.name).type) != field.type:
-            raise SourceError(
-                f"{where}: column {field.name!r} is {field.type}, but {expected} in {first_where}. "
-                "All must have the same types: convert one of them."
-            )
+    _check_names(schema, where, first, first_where, remedy)
+    there = _types(first)
+    for name, type_ in _types(schema).items():
+        if type_ != there[name] and not pa.types.is_null(type_):
+            raise _differs(name, type_, where, there[name], first_where)
+
+
+def common_schema(schemas: Sequence[tuple[pa.Schema, str]], union: bool) -> pa.Schema:
+    """Returns the columns of several files' plain schemas; a column without any value in a file fits all types.
+
+    Args:
+        schemas: Of each file, with the file's name for messages.
+        union: Whether files may lack columns that others have.
+
+    Raises:
+        SourceError: A column is of several types, or, unless `union`, not in all files.
+    """
+    first, first_where = schemas[0]
+    types, origin = _types(first), dict.fromkeys(first.names, first_where)
+    for schema, where in schemas[1:]:
+        if not union:
+            _check_names(schema, where, first, first_where)
+        for name, type_ in _types(schema).items():
+            before = types.get(name)
+            if before is None or (pa.types.is_null(before) and type_ != before):
+                types[name], origin[name] = type_, where
+            elif type_ != before and not pa.types.is_null(type_):
+                raise _differs(name, type_, where, before, origin[name])
+    return pa.schema(list(types.items()))
+
+
+def _check_names(schema: pa.Schema, where: str, first: pa.Schema, first_where: str, remedy: str = LACKING) -> None:
+    here, there = set(schema.names), set(first.names)
+    if name := next((name for name in first.names if name not in here), None):
+        raise SourceError(f"{where}: has no column {name!r}, which {first_where} has. {remedy}")
+    if name := next((name for name in schema.names if name not in there), None):
+        raise SourceError(f"{where}: has a column {name!r}, which {first_where} has not. {remedy}")
+
+
+def _differs(name: str, type_: pa.DataType, where: str, before: pa.DataType, before_where: str) -> SourceError:
+    return SourceError(
+        f"{where}: column {name!r} is {type_}, but {before} in {before_where}. "
+        "All must have the same types: convert one of them."
+    )
+
+
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return dict(zip(schema.names, schema.types, strict=True))
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns the columns of `schema` in its order, in their plain types; a part of nulls gets its type.
+    """Returns the columns of `schema` in its order, in their plain types.
 
     Args:
-        batch: Rows with at least these columns.
+        batch: Rows; columns that they lack are null, as are those that have no type for lack of any value.
         schema: A plain schema.
     """
     if batch.schema.equals(schema, check_metadata=True):
         return batch
-    columns = (batch.column(batch.schema.get_field_index(name)) for name in schema.names)
-    arrays = [plain_array(array, type_) for array, type_ in zip(columns, schema.types, strict=True)]
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    arrays = [
+        plain_array(found[name], type_) if name in found else pa.nulls(batch.num_rows, type_)
+        for name, type_ in zip(schema.names, schema.types, strict=True)
+    ]
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def with_units(type_: pa.DataType, given: pa.DataType) -> pa.DataType:
+    """Returns the type that Parquet holds, with those units of time that it had before and that Parquet lacks."""
+    if pa.types.is_struct(type_) and pa.types.is_struct(given):
+        before = {field.name: field.type for field in given}
+        return pa.struct([(f.name, with_units(f.type, before.get(f.name, f.type))) for f in type_])
+    if pa.types.is_list(type_) and pa.types.is_list(given):
+        return pa.list_(with_units(type_.value_type, given.value_type))
+    if pa.types.is_large_list(type_) and pa.types.is_large_list(given):
+        return pa.large_list(with_units(type_.value_type, given.value_type))
+    if pa.types.is_fixed_size_list(type_) and pa.types.is_fixed_size_list(given):
+        return pa.list_(with_units(type_.value_type, given.value_type), type_.list_size)
+    in_seconds = type_ == pa.time32("ms") and given == pa.time32("s")
+    is_timestamp = pa.types.is_timestamp(type_) and type_.unit == "ms" and given == pa.timestamp("s", type_.tz)
+    is_date = pa.types.is_date32(type_) and pa.types.is_date64(given)
+    return given if in_seconds or is_timestamp or is_date else type_
+
+
+def in_milliseconds(type_: pa.DataType) -> pa.DataType:
+    """Returns the type of times that are read from text: those that Arrow takes for seconds are milliseconds."""
+    if pa.types.is_struct(type_):
+        return pa.struct([(field.name, in_milliseconds(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(in_milliseconds(type_.value_type))
+    is_seconds = pa.types.is_timestamp(type_) and type_.unit == "s"
+    return pa.timestamp("ms", type_.tz) if is_seconds else type_
 
 
 def schema_to_text(schema: pa.Schema) -> str:

@@ -11,6 +11,7 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.sources.kinds import KINDS, TABLE, kind_named
 from tfr_assets.sources.splits import Splits
 
+UNION = "union"
 FORMATS = ("parquet", "csv", "jsonl", "arrow")
 
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
@@ -54,6 +55,8 @@ class Source:
             quote_char (None: no quoting), column_names (for files without a header), skip_rows, encoding, null_values
             (text that stands for a missing value, in columns of strings too), column_types. jsonl: column_types. The
             others have none.
+        columns: Of tables in several files: `same`, all must have the same columns; or `union`, a file may lack some,
+            which are null there. Lines of jsonl may lack keys anyway.
         storage_options: Passed to fsspec, such as `{"anon": True}`.
         shuffle_seed: Not None: the rows of each split are shuffled once, by this seed.
         kind: One of `KINDS`: what the raw files are.
@@ -71,6 +74,7 @@ class Source:
     shuffle_seed: int | None = None
     kind: str = TABLE
     splits: Splits | None = None
+    columns: str = "same"
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -93,6 +97,8 @@ class Source:
             raise ConfigError(f"source: set exactly one of `path` and `callable`; {found}.")
         if self.format is not None and self.format not in FORMATS:
             raise ConfigError(f"source.format: {self.format!r} is not known. Choose one of: {', '.join(FORMATS)}.")
+        if self.columns not in ("same", UNION):
+            raise ConfigError(f"source.columns: expected `same` or `union`, found {self.columns!r}.")
         if self.callable:
             self._check_callable(self.callable)
         check_options(self.format, self.options)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,16 @@ import pyarrow as pa
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
 from tfr_assets.records.files import write_atomically
 from tfr_assets.sources.callables import callable_batches
-from tfr_assets.sources.columnar import UNIT_BYTES, Contents, describe, is_in_place, read_file, read_stream
+from tfr_assets.sources.columnar import (
+    UNIT_BYTES,
+    Contents,
+    describe,
+    is_in_place,
+    leaf_paths,
+    read_file,
+    read_stream,
+    schema_of,
+)
 from tfr_assets.sources.content import RowsHash
 from tfr_assets.sources.csv_text import CsvReader
 from tfr_assets.sources.dict_rows import ShapesVaryError
@@ -35,13 +45,13 @@ from tfr_assets.sources.landing import (
 from tfr_assets.sources.names import ENDINGS
 from tfr_assets.sources.paths import find_data, first_folder
 from tfr_assets.sources.python_values import Form
-from tfr_assets.sources.schema import TypesTooNarrowError, check_same, conform, empty_batch, plain_schema
+from tfr_assets.sources.schema import TypesTooNarrowError, common_schema, conform, empty_batch, plain_schema
 from tfr_assets.sources.shuffle import shuffle
-from tfr_assets.sources.source import Source, check_options
+from tfr_assets.sources.source import UNION, Source, check_options
 from tfr_assets.sources.splits import ONLY_SPLIT, deal
 
 Progress = Callable[[int, int | None], None]
-_READING = "2"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
+_READING = "3"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
 _COPY_BYTES = 1 << 20
 _COPY = "copy"
 SKIPPED = "skipped.tsv"
@@ -193,20 +203,40 @@ def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
         files = [replace(file, rows=rows) for file, rows in zip(files, landed.raw_rows, strict=True)]
         inventory = _inventory(source, files, landed, fingerprint)
     _check_unchanged(raw, files)
-    return replace(inventory, warnings=_warn_of_ignored(others, landing))
+    warnings = [_warn_of_ignored(others, landing), _warn_of_header(inventory)]
+    return replace(inventory, warnings=tuple(filter(None, warnings)))
 
 
-def _warn_of_ignored(files: Sequence[str], landing: Path) -> tuple[str, ...]:
+def _warn_of_header(inventory: Inventory) -> str:
+    """Returns what to say of CSV whose first row looks like data, or nothing."""
+    names, file = inventory.schema.names, inventory.files[0]
+    if file.format != "csv" or inventory.source.options.get("column_names") or not all(map(_is_number, names)):
+        return ""
+    return (
+        f"{file.path}: the first row, which names the columns, holds only numbers: {', '.join(names):.80}. "
+        "If it is data, name the columns by `options: {column_names: […]}`; otherwise this row of each file is lost."
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _warn_of_ignored(files: Sequence[str], landing: Path) -> str:
     """Lists files of a folder that are no tables, and returns what to tell of them."""
     ignored = Ignored(None, ENDINGS, "a table")
     lines = [line for file in files if (line := ignored.add(file))]
     warning = ignored.warning()
     if not warning:
         (landing / SKIPPED).unlink(missing_ok=True)
-        return ()
+        return ""
     landing.mkdir(parents=True, exist_ok=True)
     write_atomically(landing / SKIPPED, "".join(lines).encode())
-    return (warning,)
+    return warning
 
 
 def _check_unchanged(raw: Sequence[RawFile], files: Sequence[SourceFile]) -> None:
@@ -241,7 +271,7 @@ def _hash(raw: Sequence[RawFile], progress: Progress) -> list[SourceFile]:
 def _fingerprint(source: Source, kind: str, hashes: Sequence[str]) -> str:
     options = json.dumps({key: value for key, value in source.options.items() if value is not None}, sort_keys=True)
     splits = source.splits and asdict(source.splits)
-    said = json.dumps([_READING, kind, options, source.shuffle_seed, splits, *hashes])
+    said = json.dumps([_READING, kind, options, source.columns, source.shuffle_seed, splits, *hashes])
     return hashlib.sha256(said.encode()).hexdigest()
 
 
@@ -249,18 +279,15 @@ def _in_place(
     source: Source, raw: Sequence[RawFile], files: Sequence[SourceFile], fingerprint: str
 ) -> Inventory | None:
     """Returns the inventory of files that are read where they are; None if that would take too much memory."""
-    first: Contents | None = None
     found: list[SourceFile] = []
-    counts: list[Mapping[str, int | None]] = []
+    contents: list[Contents] = []
     for file, recorded in zip(raw, files, strict=True):
-        contents = describe(file)
-        first = first or contents
-        check_same(contents.schema, file.path, first.schema, raw[0].path)
-        found.append(replace(recorded, rows=sum(contents.groups), groups=contents.groups))
-        counts.append(contents.null_counts)
-        if contents.unit_bytes > UNIT_BYTES:
+        contents.append(describe(file))
+        found.append(replace(recorded, rows=sum(contents[-1].groups), groups=contents[-1].groups))
+        if contents[-1].unit_bytes > UNIT_BYTES:
             return None
-    assert first is not None
+    schemas = [(each.schema, file.path) for each, file in zip(contents, raw, strict=True)]
+    schema = common_schema(schemas, source.columns == UNION)
     rows = sum(file.rows for file in found)
     return Inventory(
         source=source,
@@ -270,8 +297,8 @@ def _in_place(
         rows=rows,
         splits={ONLY_SPLIT: rows},
         bytes=sum(file.bytes for file in found),
-        schema=first.schema,
-        null_counts=_sum(counts),
+        schema=schema,
+        null_counts=_null_counts(contents, schema),
         fingerprint=fingerprint,
     )
 
@@ -288,16 +315,22 @@ def _inventory(source: Source, files: Sequence[SourceFile], landed: Landed, fing
         splits=landed.splits or {ONLY_SPLIT: rows},
         bytes=sum(file.bytes for file in files or landed.parts),
         schema=contents[0].schema,
-        null_counts=_sum([part.null_counts for part in contents]),
+        null_counts=_null_counts(contents, contents[0].schema),
         fingerprint=fingerprint,
     )
 
 
-def _sum(counts: Sequence[Mapping[str, int | None]]) -> dict[str, int | None]:
+def _null_counts(contents: Sequence[Contents], schema: pa.Schema) -> dict[str, int | None]:
+    """Returns the nulls of all files together; None where they are unknown in one."""
     total: dict[str, int | None] = {}
-    for path in counts[0]:
-        values = [count[path] for count in counts]
-        total[path] = None if None in values else sum(cast(list[int], values))
+    for path in leaf_paths(schema):
+        total[path] = 0
+        for each in contents:
+            count = each.null_counts.get(path)
+            if path in schema.names and path not in each.null_counts:
+                count = sum(each.groups)  # the column is not there, or holds structs elsewhere
+            before = total[path]
+            total[path] = None if count is None or before is None else before + count
     return total
 
 
@@ -316,12 +349,15 @@ def _land_files(
     progress: Progress,
 ) -> Landed:
     """Lands files. Text is read with the types that its beginning suggests, and once more if these are too narrow."""
-    readers: dict[str, _Reader] = {"csv": CsvReader(source.options), "jsonl": JsonReader(source.options)}
+    readers: dict[str, _Reader] = {
+        "csv": CsvReader(source.options, source.columns == UNION),
+        "jsonl": JsonReader(source.options),
+    }
     reader = readers.get(raw[0].format)
     types: Mapping[str, pa.DataType] | None = None
     while True:
         with temporary_folder(landing) as folder:
-            batches = reader.batches(raw, types) if reader else _columnar_batches(raw, folder)
+            batches = reader.batches(raw, types) if reader else _columnar_batches(raw, folder, source.columns == UNION)
             rows = [0] * len(raw)
             named = _with_folder(batches, source, raw) if source.splits and source.splits.folder else batches
             try:
@@ -387,21 +423,38 @@ def _shuffled(batches: Iterator[pa.RecordBatch], source: Source, spool: Path) ->
     return batches if source.shuffle_seed is None else shuffle(batches, source.shuffle_seed, spool)
 
 
-def _columnar_batches(raw: Sequence[RawFile], folder: Path) -> FileBatches:
+def _columnar_batches(raw: Sequence[RawFile], folder: Path, union: bool) -> FileBatches:
     """Yields the rows of Parquet and Arrow files and Arrow streams in order, each batch with its file's number."""
-    first: pa.Schema | None = None
+    schema = None
+    if len(raw) > 1:
+        schemas = []
+        for file in raw:
+            with _seekable(file, folder) as readable, reading(file.path):
+                schemas.append((schema_of(readable, file.path), file.path))
+        schema = common_schema(schemas, union)
     for index, file in enumerate(raw):
-        if not file.seekable or file.endings[1]:
-            file = replace(file, path=str(_copy(file, folder)))
-        contents = describe(file) if is_in_place(file) else None
-        batches = (
-            read_file(file, contents.groups, 0, sum(contents.groups), None, 16_384) if contents else read_stream(file)
-        )
-        for batch in chain([empty_batch(contents.schema, file.path)] if contents else [], batches):
-            schema = plain_schema(batch.schema, raw[index].path)
-            first = first or schema
-            check_same(schema, raw[index].path, first, raw[0].path)
-            yield index, conform(batch, first)
+        with _seekable(file, folder) as readable:
+            contents = describe(readable) if is_in_place(readable) else None
+            batches: Iterator[pa.RecordBatch]
+            if contents:
+                rows = read_file(readable, contents.groups, 0, sum(contents.groups), None, 16_384)
+                batches = chain([empty_batch(contents.schema, file.path)], rows)
+            else:
+                batches = read_stream(readable)
+            for batch in batches:
+                schema = schema or (contents.schema if contents else plain_schema(batch.schema, file.path))
+                yield index, conform(batch, schema)
+
+
+@contextmanager
+def _seekable(file: RawFile, folder: Path) -> Iterator[RawFile]:
+    """Gives a file that can be read by range: a decompressed copy, if it cannot itself."""
+    if file.seekable and not file.endings[1]:
+        yield file
+        return
+    try:
+        yield replace(file, path=str(_copy(file, folder)))
+    finally:
         (folder / _COPY).unlink(missing_ok=True)
 
 

@@ -51,6 +51,7 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
     Raises:
         StaleError: Shards are missing, or were made from other data or settings than the current ones.
         DamagedFile: Shards, or the merged file, are not what their manifests say.
+            Both of these tell the shards.
         WriteError: The file system refused. In every case, what lay under the merged file's name is as it was.
     """
     plan = plan_shards(dataset)
@@ -95,7 +96,9 @@ def _verified_inputs(plan: ShardingPlan) -> Inputs:
             inputs[shard.key] = (path, manifest)
     if problems := missing + stale + damaged:
         kind = DamagedFile if damaged else StaleError
-        raise kind(f"cannot merge dataset {plan.dataset.name!r}; materialize these shards again:\n{_lines(problems)}")
+        error = kind(f"cannot merge dataset {plan.dataset.name!r}; materialize these shards again:\n{_lines(problems)}")
+        error.shards = tuple(shard.key for shard in plan.shards if shard.key not in inputs)
+        raise error
     return inputs
 
 

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -28,6 +29,8 @@ class Assignment:
         retries: What a step does that asks to be run again.
         dependencies: When a step may start.
         loaded: What Dagster cached while it loaded the definitions.
+        environment: Environment variables of the run's process, which the template may have been started before.
+        folder: Its working directory.
     """
 
     instance: InstanceRef
@@ -38,6 +41,8 @@ class Assignment:
     retries: RetryMode
     dependencies: StepDependencyConfig
     loaded: RepositoryLoadData | None
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    folder: str = field(default_factory=os.getcwd)
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,14 @@ class Over:
 
     error: SerializableErrorInfo | None = None
     interrupted: bool = False
+
+
+def rehashed(job: ReconstructableJob) -> ReconstructableJob:
+    """Returns a job that came from another process as one that Dagster's cache of loaded jobs recognizes here.
+
+    A job remembers its hash, also when it is pickled, and hashes of texts differ between processes.
+    """
+    return job.with_repository_load_data(job.repository.repository_load_data)
 
 
 def fingerprint(job: dg.JobDefinition) -> str:

@@ -18,6 +18,7 @@ from tfr_assets.components.steps.template import Definitions
 PRELOAD = "tfr_assets.components.preload"
 STEPS_PER_WORKER = 200  # then a fresh one takes its place: what user code leaves behind does not add up for ever
 _STREAMS = (1, 2)  # standard output and standard error
+_ATTEMPTS = 3  # to have a step done by a worker that is alive
 _PATIENCE = 10.0  # seconds that steps have to end when the run breaks off for a reason of its own
 _START = """
 import sys
@@ -51,6 +52,7 @@ class Worker:
     """A worker process.
 
     Attributes:
+        template: What it was forked from.
         pid: Its process.
         channel: Takes steps and gives events.
         handle: Becomes readable when the process ends, whoever holds the other end of the channel.
@@ -58,6 +60,7 @@ class Worker:
         steps: How many it was given.
     """
 
+    template: "Template"
     pid: int
     channel: Connection
     handle: int
@@ -65,7 +68,7 @@ class Worker:
     steps: int = 0
 
     def close(self) -> None:
-        """Lets it end, if it has no step."""
+        """Lets it end as soon as it has no step."""
         self.channel.close()
         os.close(self.handle)
 
@@ -107,16 +110,18 @@ class Template:
             TemplateDied: It ended.
         """
         if not self._first_is_there:
-            channel, self._first_is_there = self._first, True
-            pid = self._expect("forked")
-            return Worker(pid, channel, os.pidfd_open(pid), early=True)
-        channel, theirs = Pipe()
-        with theirs:
-            self._request("fork")
-            send_handle(self._requests, theirs.fileno(), self.process.pid)
-        early = not self.complete
+            channel, self._first_is_there, early = self._first, True, True
+        else:
+            channel, theirs = Pipe()
+            with theirs:
+                self._request("fork")
+                self._pass(theirs.fileno())
+            early = not self.complete
         pid = self._expect("forked")
-        return Worker(pid, channel, os.pidfd_open(pid), early)
+        try:
+            return Worker(self, pid, channel, os.pidfd_open(pid), early)
+        except ProcessLookupError as error:  # only its parent's end makes it vanish unasked
+            raise self._died() from error
 
     def reap(self, pid: int) -> int:
         """Waits for a worker that ended, and returns its exit code.
@@ -141,6 +146,12 @@ class Template:
     def _request(self, *message: Any) -> None:
         try:
             self._requests.send(message)
+        except OSError as error:
+            raise self._died() from error
+
+    def _pass(self, descriptor: int) -> None:
+        try:
+            send_handle(self._requests, descriptor, self.process.pid)
         except OSError as error:
             raise self._died() from error
 
@@ -204,13 +215,13 @@ class Crew:
         """The keys of the steps that are being executed."""
         return list(self._busy)
 
-    def start(self, key: str, state: Any) -> int:
-        """Gives a step to a worker, and returns the worker's process.
+    def start(self, key: str, state: Any) -> None:
+        """Gives a step to a worker.
 
         Raises:
-            TemplateDied: Twice in a row, so that there is no worker to be had.
+            TemplateDied: There is no worker to be had, although it was started anew.
         """
-        while True:
+        for _ in range(len(self._idle) + _ATTEMPTS):
             worker = self._free_worker()
             worker.steps += 1
             try:
@@ -219,7 +230,8 @@ class Crew:
                 worker.close()
                 continue
             self._busy[key] = worker
-            return worker.pid
+            return
+        raise TemplateDied("forks workers that end at once")
 
     def receive(self, seconds: float) -> Iterator[tuple[str, Any]]:
         """Yields what workers sent, with the key of the step, and `Died` for each that ended.
@@ -243,7 +255,7 @@ class Crew:
                 continue
             del self._busy[key]
             worker.close()
-            yield key, self._how_it_died(worker.pid)
+            yield key, _how_it_died(worker)
 
     def release(self, key: str) -> None:
         """Takes a step's worker as free for the next one."""
@@ -276,34 +288,35 @@ class Crew:
     def _free_worker(self) -> Worker:
         while self._idle:
             worker = self._idle.pop()
-            if not worker.early or not (self._template and self._template.complete):
+            if not (worker.early and worker.template.complete):
                 return worker
             worker.close()  # by now there are some that need not import anything
-        worker = self._hire()
-        worker.channel.send(self._assignment)
-        for stream in _STREAMS:  # where the run's process writes by now, which the template may not know
-            send_handle(worker.channel, stream, worker.pid)
-        return worker
+        return self._hire()
 
     def _hire(self) -> Worker:
         for _ in range(2):
             if self._template is None:
                 self._template = Template(self._preload, self._job)
             try:
-                return self._template.fork()
+                worker = self._template.fork()
             except TemplateDied as error:
                 reason = error
                 self._template.close()
                 self._template = None
+                continue
+            with suppress(OSError):  # it died at once, as whoever gives it a step will see
+                worker.channel.send(self._assignment)
+                for stream in _STREAMS:  # where the run's process writes by now, unlike the template
+                    send_handle(worker.channel, stream, worker.pid)
+            return worker
         raise reason
 
-    def _how_it_died(self, pid: int) -> Died:
-        if self._template is None:
-            return Died(pid, None, "ended earlier")
-        try:
-            return Died(pid, self._template.reap(pid))
-        except TemplateDied as error:
-            return Died(pid, None, str(error))
+
+def _how_it_died(worker: Worker) -> Died:
+    try:
+        return Died(worker.pid, worker.template.reap(worker.pid))
+    except TemplateDied as error:
+        return Died(worker.pid, None, str(error))
 
 
 def ending(code: int) -> str:

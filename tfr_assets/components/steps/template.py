@@ -81,12 +81,14 @@ def _serve(requests: Connection) -> None:
 
 def _load(job: Any) -> None:
     """Loads a job once for all workers. What is wrong with it is reported by the step that needs it."""
+    from tfr_assets.components.steps.assignment import rehashed
+
     with suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run's process loads them, too, and says the same
         if isinstance(job, Definitions):
             getattr(import_module(job.module), job.function)(job.dataset)
         else:
-            job.get_definition()
+            rehashed(job).get_definition()
 
 
 def _fork(requests: Connection, socket: int) -> int:

@@ -13,7 +13,7 @@ from dagster._core.execution.plan.state import KnownExecutionState
 from dagster._utils.error import serializable_error_info_from_exc_info
 from dagster._utils.interrupts import capture_interrupts, pop_captured_interrupt
 
-from tfr_assets.components.steps.assignment import Assignment, Over, fingerprint
+from tfr_assets.components.steps.assignment import Assignment, Over, fingerprint, rehashed
 from tfr_assets.errors import StaleError
 
 _INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
@@ -27,10 +27,13 @@ def work(channel: Connection) -> None:
     """
     with capture_interrupts():
         try:
-            assignment = channel.recv()
+            assignment: Assignment = channel.recv()
             for stream in (1, 2):
                 os.dup2(handle := recv_handle(channel), stream)
                 os.close(handle)
+            os.environ.clear()
+            os.environ.update(assignment.environment)
+            os.chdir(assignment.folder)
             with dg.DagsterInstance.from_ref(assignment.instance) as instance:
                 while True:
                     channel.send(_execute(assignment, instance, channel, *channel.recv()))
@@ -53,7 +56,7 @@ def _execute(
                 step_key=key,
             )
         )
-        job = assignment.job
+        job = rehashed(assignment.job)
         if fingerprint(job.get_definition()) != assignment.fingerprint:
             raise StaleError(  # noqa: TRY301 - it is reported as everything else that keeps a step from running
                 "the definitions changed while the run was starting: a YAML file was edited, for one. Launch it again"

@@ -21,7 +21,8 @@ _COPIES = 4  # of a batch's bytes while it is parsed: as read, as batched, as pa
 
 def bounded(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Reads with at most `options.open_files` open at once and about `options.memory` bytes under way."""
-    cycle_length = max(1, min(options.cycle_length, options.open_files // _AHEAD))
+    handles = 2 if options.on_error == "raise" else 1  # ours, which keeps the file what was verified, and TensorFlow's
+    cycle_length = max(1, min(options.cycle_length, options.open_files // (_AHEAD * handles)))
     if files.bytes < CHUNK_BYTES * len(files.paths) and not is_remote(files.paths[0]):
         cycle_length = 1  # small files are read in one go each, and taking turns costs more than it saves
     serialized = batches(files, options, cycle_length, cycle_length if cycle_length > 1 else None)

@@ -49,7 +49,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     def open_batches() -> Batches:
         seed = None if options.seed is None else (options.seed, next(epochs))
         order = np.random.default_rng(seed) if options.shuffle else None
-        return Batches(files, names, window, share, skip, workers, static, order=order, at_once=True)
+        return Batches(files, names, window, options.shard, skip, workers, static, order=order, at_once=True)
 
     open_batches().close()  # what it refuses is refused at once
 

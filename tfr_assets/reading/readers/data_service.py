@@ -23,7 +23,7 @@ from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.reading.readers.processes import Process, close_all
-from tfr_assets.reading.readers.source import after_verifying, chunks_in_turn, counted_batches, rebatched, refuse
+from tfr_assets.reading.readers.source import chunks_in_turn, counted_batches, rebatched, refuse, verified_batches
 from tfr_assets.reading.spec import Tensors
 
 _MODULE = "tfr_assets.reading.readers.service_process"
@@ -34,7 +34,8 @@ _BATCH, _LOOKED, _END = range(3)
 def data_service(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Reads and parses in `options.workers` processes of a tf.data service, which live as long as the dataset.
 
-    The workers run TensorFlow's own reader. With `on_error="raise"`, this process verifies all files first.
+    The workers run TensorFlow's own reader. With `on_error="raise"`, this process verifies all files first, and then,
+    with every batch, that they are still the ones that it verified.
 
     Raises:
         ConfigError: Damaged records shall be left out, or files are remote: both take more than TensorFlow's reader.
@@ -54,7 +55,7 @@ def data_service(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
             tf.data.experimental.service.ShardingPolicy.DYNAMIC, _introduced(processes)
         )
     )
-    found = after_verifying(_watched(served, lambda: parse(tf.zeros((0,), tf.string)), processes), files, options)
+    found = verified_batches(_watched(served, lambda: parse(tf.zeros((0,), tf.string)), processes), files, options)
     found = counted_batches(found.rebatch(options.batch_size, options.drop_remainder), files, options)
     if options.decode:
         found = found.map(decoder(options.decode), options.calls, options.deterministic)

@@ -19,14 +19,15 @@ import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, DamagedFile, SourceError, TfrError
 from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.plan import plan_files
 from tfr_assets.reading.readers.framing import strings
 from tfr_assets.reading.readers.options import ReadOptions
-from tfr_assets.reading.readers.pieces import Piece, pieces_of
 from tfr_assets.reading.readers.processes import Process, close_all
 from tfr_assets.reading.readers.queue_worker import DONE, FAILED, RECORDS
 from tfr_assets.reading.readers.source import checked_chunks, rebatched
 from tfr_assets.reading.readers.stepwise import parsed_in_parallel
 from tfr_assets.reading.tally import Tally
+from tfr_assets.records.segments import Range
 
 _AHEAD = 2  # pieces a worker has at most: one that it reads, and the next
 
@@ -44,9 +45,9 @@ def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
         raise ConfigError(
             "reader 'file_queue' reads in other processes, which do not see memory://; use another for it"
         )
-    pieces = pieces_of(files, options.shard)
+    pieces = plan_files(files, options.shard)
     count = sum(piece.records for piece in pieces)
-    pool = _Pool(files.compression, options.on_error == "skip", min(options.workers, len(pieces)))
+    pool = _Pool(options.on_error == "skip", min(options.workers, len(pieces)))
     rng = random.Random(options.seed)
 
     def epoch() -> Iterator[tuple[np.ndarray, str]]:
@@ -62,10 +63,9 @@ def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
 class _Pool:
     """Worker processes, started in advance and lent to one epoch at a time."""
 
-    def __init__(self, compression: str, skips: bool, size: int) -> None:
+    def __init__(self, skips: bool, size: int) -> None:
         self.skips = skips
         self._size = size
-        self._compression = compression
         self._idle = [self._start() for _ in range(size)]
 
     @contextmanager
@@ -85,10 +85,10 @@ class _Pool:
         close_all(self._idle)
 
     def _start(self) -> Process:
-        return Process.start("tfr_assets.reading.readers.queue_worker", "serve", self._compression, self.skips)
+        return Process.start("tfr_assets.reading.readers.queue_worker", "serve", self.skips)
 
 
-def _epoch(pieces: list[Piece], pool: _Pool, count: int, in_turn: bool) -> Iterator[tuple[np.ndarray, str]]:
+def _epoch(pieces: list[Range], pool: _Pool, count: int, in_turn: bool) -> Iterator[tuple[np.ndarray, str]]:
     """Yields records, or what went wrong, as `checked_chunks` takes them."""
     tally = Tally()
     try:
@@ -100,9 +100,9 @@ def _epoch(pieces: list[Piece], pool: _Pool, count: int, in_turn: bool) -> Itera
 
 
 def _received(
-    pieces: deque[Piece], workers: dict[Connection, Process], tally: Tally, in_turn: bool
+    pieces: deque[Range], workers: dict[Connection, Process], tally: Tally, in_turn: bool
 ) -> Iterator[tuple[np.ndarray, str]]:
-    given: dict[Connection, deque[Piece]] = {connection: deque() for connection in workers}
+    given: dict[Connection, deque[Range]] = {connection: deque() for connection in workers}
     while pieces or any(given.values()):
         for connection, its in given.items():
             while pieces and len(its) < _AHEAD:

@@ -10,6 +10,7 @@ from tfr_assets.reading.files import RecordFiles, gather, is_remote
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.stepwise import vectorized
 from tfr_assets.reading.sets import command_for
+from tfr_assets.records.digest import combine, to_text
 
 
 def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -40,4 +41,9 @@ def merged_of(files: RecordFiles, sizes_must_fit: bool = True) -> RecordFiles:
         raise StaleError(
             f"{path} holds {found.records} records, the shards {files.records}; {command} merges them anew"
         )
+    digest = 0
+    for manifest in files.manifests:
+        digest = combine(digest, int(manifest.digest, 16), manifest.records)
+    if to_text(digest) != found.manifests[0].digest:
+        raise StaleError(f"{path} holds other records than the shards; {command} merges them anew")
     return found

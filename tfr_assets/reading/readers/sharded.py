@@ -15,7 +15,7 @@ def sharded(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Reads `options.shard` of the records in random order.
 
     tf.data's own `shard` gives some workers nothing where files are fewer than workers, or makes each read everything.
-    Here the records of all files in order are cut into even shares, and a file that belongs to two workers is opened
-    at its record by the index. A share stays the same in all epochs; its order does not.
+    Here the records of all files in order are cut into even shares, and a file that belongs to two workers is read from
+    the last mark before its record, which the manifest knows. A share stays the same in all epochs; its order does not.
     """
     return autotuned(files, dataclasses.replace(options, shuffle=options.shuffle or _SHUFFLE))

@@ -16,14 +16,17 @@ import tensorflow as tf
 
 from tfr_assets.errors import TfrError
 from tfr_assets.reading.files import RecordFiles, is_remote
-from tfr_assets.reading.readers.framing import piece_records, verify_piece
+from tfr_assets.reading.plan import plan_files
+from tfr_assets.reading.readers.framing import range_records
 from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
-from tfr_assets.reading.readers.pieces import Piece, pieces_of
+from tfr_assets.reading.spec import Tensors
 from tfr_assets.reading.tally import Tally
+from tfr_assets.reading.verified import VerifiedFiles, verified_path
+from tfr_assets.records.segments import Range
 
 COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
-_STRINGS = tf.TensorSpec((None,), tf.string)
+_STRINGS, _STRING = tf.TensorSpec((None,), tf.string), tf.TensorSpec((), tf.string)
 CHUNK_BYTES = 1 << 20
 _BUFFER = 256 << 10  # as TensorFlow's own
 
@@ -43,7 +46,7 @@ class _Source:
 
     files: RecordFiles
     options: ReadOptions
-    pieces: list[Piece]
+    pieces: list[Range]
     tally: Tally = field(default_factory=Tally)
 
     @property
@@ -101,7 +104,8 @@ class _Source:
     def _opened(self, piece: dict[str, tf.Tensor], opener: Opener) -> tf.data.Dataset:
         if self.options.on_error == "unchecked":
             return opener(piece)
-        return tf.data.Dataset.from_tensors(piece).map(self.verified).flat_map(opener)
+        held = generated(self._verified, (_STRING, _STRING), [piece["number"]]).map(refuse)
+        return held.flat_map(lambda path: opener({**piece, "path": path}))
 
     def _stock(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
         compression = COMPRESSION_TYPES[self.files.compression]
@@ -114,19 +118,17 @@ class _Source:
         records = tf.data.experimental.from_variant(variant, tf.TensorSpec((), tf.string))
         return records.skip(piece["skip"]).take(piece["records"])
 
-    def verified(self, piece: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Passes a piece on, if its file is intact."""
-        problem = tf.numpy_function(self._verify, [piece["number"]], tf.string)
-        return {**piece, "path": refuse(piece["path"], problem)}
-
-    def _verify(self, number: np.int32) -> str:
-        return verify_piece(self.pieces[number], self.files.compression)
+    def _verified(self, number: np.int32) -> Iterator[tuple[str, str]]:
+        """Gives the path of a file that was verified, which leads to it until this ends, and what is wrong with it."""
+        try:
+            with verified_path(self.pieces[number]) as path:
+                yield path, ""
+        except TfrError as error:
+            yield "", str(error)
 
     def _framed(self, number: np.int32) -> Iterator[tuple[np.ndarray, str]]:
         try:
-            for records in piece_records(
-                self.pieces[number], self.files.compression, self.tally.add if self.skips else None
-            ):
+            for records in range_records(self.pieces[number], self.tally.add if self.skips else None):
                 yield records, ""
         except TfrError as error:
             yield np.empty(0, object), str(error)
@@ -151,7 +153,7 @@ def records(
         block_length: Records from a file before it is the next one's turn.
         calls: Files that are read in parallel; None: none.
     """
-    source = _Source(files, options, pieces_of(files, options.shard))
+    source = _Source(files, options, plan_files(files, options.shard))
     if source.is_plain and cycle_length == 1:
         found = tf.data.TFRecordDataset(list(files.paths), COMPRESSION_TYPES[files.compression])
     else:
@@ -172,7 +174,7 @@ def batches(
         cycle_length: Files that are read in turn, about a megabyte at a time.
         calls: Files that are read in parallel; None: none.
     """
-    source = _Source(files, options, pieces_of(files, options.shard))
+    source = _Source(files, options, plan_files(files, options.shard))
     if cycle_length == 1 and source.is_plain:
         return records(files, options).batch(options.batch_size, drop_remainder=options.drop_remainder)
     chunks = _in_turn(source.elements(), source.chunks_of, options, cycle_length, 1, calls)
@@ -189,27 +191,53 @@ def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *a
             a stack trace.
         arguments: What it is called with, each epoch anew.
     """
-    signature = (_STRINGS, tf.TensorSpec((), tf.string))
-    return generated(generate, signature, arguments).map(refuse)
+    return generated(generate, (_STRINGS, _STRING), arguments).map(refuse)
 
 
 def chunks_in_turn(files: RecordFiles, options: ReadOptions, cycle_length: int, calls: int | None) -> tf.data.Dataset:
     """Returns the serialized records about a megabyte at a time, of shape (n,), neither shuffled nor counted."""
-    source = _Source(files, options, pieces_of(files, options.shard))
+    source = _Source(files, options, plan_files(files, options.shard))
     return _in_turn(source.elements(), source.chunks_of, options, cycle_length, 1, calls)
 
 
-def after_verifying(dataset: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
-    """Returns a dataset that begins when all files were verified, if that is asked for."""
+def verified_batches(batches: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+    """Returns what other processes read, if the files are verified, before the first batch and still when each comes.
+
+    Args:
+        batches: What they read, under the names of the files.
+        files: The files.
+        options: Which of them, and whether this is asked for.
+    """
     if options.on_error != "raise":
-        return dataset
-    source = _Source(files, options, pieces_of(files, options.shard))
+        return batches
+    ranges = plan_files(files, options.shard)
+    verified = VerifiedFiles(ranges)
 
     def verify_all(one: tf.Tensor) -> tf.Tensor:
-        return source.elements().map(source.verified, tf.data.AUTOTUNE).reduce(one, lambda one, _: one)
+        def verify(number: tf.Tensor) -> tf.Tensor:
+            return refuse(number, tf.numpy_function(_problem_of(verified.verify), [number], tf.string))
+
+        return tf.data.Dataset.range(len(ranges)).map(verify, tf.data.AUTOTUNE).reduce(one, lambda one, _: one)
+
+    def check(batch: Tensors) -> Tensors:
+        problem = tf.numpy_function(_problem_of(verified.check), [], tf.string)
+        return tf.nest.map_structure(lambda tensor: refuse(tensor, problem), batch, expand_composites=True)
 
     # of one element, so that nothing follows an error: tf.data goes on after it, to what may be gone by then
-    return tf.data.Dataset.from_tensors(0).map(verify_all).flat_map(lambda _: dataset)
+    return tf.data.Dataset.from_tensors(0).map(verify_all).flat_map(lambda _: batches.map(check))
+
+
+def _problem_of(work: Callable[..., None]) -> Callable[..., str]:
+    """Returns a function that gives what is wrong as a text, because an exception would be a stack trace."""
+
+    def problem(*arguments: int) -> str:
+        try:
+            work(*arguments)
+        except TfrError as error:
+            return str(error)
+        return ""
+
+    return problem
 
 
 def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) -> tf.data.Dataset:
@@ -239,7 +267,7 @@ def _batch_count(records: int, options: ReadOptions) -> int:
 
 def records_in(files: RecordFiles, options: ReadOptions) -> int:
     """Returns how many records there are to read."""
-    return sum(piece.records for piece in pieces_of(files, options.shard))
+    return sum(piece.records for piece in plan_files(files, options.shard))
 
 
 def shuffled(records: tf.data.Dataset, options: ReadOptions) -> tf.data.Dataset:

@@ -1,0 +1,129 @@
+"""Readers beside a process that refreshes the dataset again and again: all of one version, or an error; never a mix."""
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+import tfr_assets
+from tests.waiting import wait_for
+from tfr_assets.errors import TfrError
+from tfr_assets.layout import Layout, index_path
+from tfr_assets.reading.locate import locate
+from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.records.index import read_index
+
+from .test_reading_queue import children
+from .versions import FIRST, SHARDS, shards_of, version_of, write_version
+
+ROWS = 2000
+SECONDS = 2.5  # of reading, a reader
+_REFRESH = """
+import sys, time
+from pathlib import Path
+from tests.reading.versions import write_version
+version = 1
+while True:
+    write_version(Path(sys.argv[1]), version % 9, 2000, 300)
+    version += 1
+    time.sleep(0.15)
+"""
+
+
+def ids(batches: Any) -> list[int]:
+    return [int(i) for batch in batches for i in batch["id"]]
+
+
+@pytest.fixture(scope="module")
+def refreshed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
+    """A dataset that another process refreshes, about as often as it can be read."""
+    root = tmp_path_factory.mktemp("refreshed")
+    layout = write_version(root, 0, ROWS, 300)
+    folder = Path(tfr_assets.__file__).parent.parent
+    with subprocess.Popen([sys.executable, "-c", _REFRESH, str(root)], cwd=folder) as process:
+        try:
+            opened = ids(tfr_assets.batches(layout.merged))[0]
+            wait_for(lambda: _first_id(layout) != opened)
+            yield layout
+        finally:
+            process.kill()
+
+
+def _first_id(layout: Layout) -> int | None:
+    try:
+        return ids(tfr_assets.batches(layout.merged))[0]
+    except TfrError:
+        return None
+
+
+@pytest.mark.parametrize("reader", ["batches", "skipping", "naive", "vectorized", "columnar", "file_queue"])
+def test_every_read_is_of_one_version_or_an_error(refreshed: Layout, reader: str) -> None:
+    draw = random.Random(reader)
+    outcomes: Counter[str] = Counter()
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until or not outcomes:
+        time.sleep(draw.uniform(0, 0.1))
+        try:
+            if reader in ("batches", "skipping"):
+                on_error = "skip" if reader == "skipping" else "raise"
+                found = ids(tfr_assets.batches(refreshed.folder, 100, files="shards", on_error=on_error))  # type: ignore[arg-type]
+            else:
+                found = ids(tfr_assets.read(refreshed.folder, 100, files="shards", reader=reader))
+        except (TfrError, tf.errors.InvalidArgumentError):
+            outcomes["error"] += 1
+        else:
+            outcomes[f"version {version_of(found, ROWS)}"] += 1
+
+
+@pytest.mark.parametrize("change", ["replaced", "deleted", "damaged"])
+def test_file_queue_never_mixes_when_a_file_changes_in_mid_epoch(tmp_path: Path, change: str) -> None:
+    rows = 40_000  # more than all queues hold
+    layout = write_version(tmp_path, 0, rows, 100)
+    iterator = iter(tfr_assets.read(layout.folder, 64, reader="file_queue"))
+    found = ids([next(iterator)])
+    last = shards_of(layout)[-1]
+    _change(last, change)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"-0000{SHARDS - 1}-of-0000{SHARDS}"):
+        for batch in iterator:
+            found += ids([batch])
+    assert all(FIRST <= i < 2 * FIRST for i in found)
+    assert len(set(found)) == len(found) <= rows
+
+
+def _change(path: Path, change: str) -> None:
+    if change == "replaced":
+        other = path.with_name(path.name.replace("00003-of", "00002-of"))
+        path.unlink()
+        path.hardlink_to(other)
+    elif change == "deleted":
+        path.unlink()
+    else:
+        content = bytearray(path.read_bytes())
+        content[int(read_index(index_path(path))[5, 0]) + 20] ^= 1
+        path.write_bytes(content)
+
+
+def test_data_service_gives_no_batch_of_another_version(tmp_path: Path) -> None:
+    rows = 20_000
+    layout = write_version(tmp_path, 0, rows, 1000)
+    before = children()
+    served = READERS["data_service"](locate(layout.folder), ReadOptions(50, on_error="raise"))
+    iterator = iter(served)
+    found = ids([next(iterator)])
+    write_version(tmp_path, 1, rows, 1000)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="it was replaced, by a refresh for one"):
+        for batch in iterator:
+            found += ids([batch])
+    assert all(FIRST <= i < 2 * FIRST for i in found)
+    del iterator
+    with pytest.raises(tf.errors.InvalidArgumentError, match="it was replaced, by a refresh for one"):
+        ids(served)
+    del served
+    wait_for(lambda: children() <= before)
