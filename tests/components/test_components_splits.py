@@ -75,7 +75,7 @@ def test_auto_plans_when_raw_is_materialized_alone_and_is_told_of_in_a_run_that_
     assert "partitions train-00000-of-00001 to train-00000-of-00001, but" in ran.problems()["wide_plan"]
     assert not project.layout("wide").shards.exists()
 
-    assert json.loads(project.layout("wide").planned.read_text()) == {"train": 2}
+    assert json.loads(project.layout("wide").planned.read_text())["shards"] == {"train": 2}
     ran = project.run("wide_refresh", shard_keys("train", 2))
     assert ran.ok, ran.problems()
 
@@ -83,7 +83,7 @@ def test_auto_plans_when_raw_is_materialized_alone_and_is_told_of_in_a_run_that_
     ran = project.run("wide_refresh", shard_keys("train", 2))
     assert ran.ok, ran.problems()  # a run that writes shards keeps their number
     ran = project.run("wide_plan_shards")
-    assert ran.ok and json.loads(project.layout("wide").planned.read_text()) == {"train": 5}
+    assert ran.ok and json.loads(project.layout("wide").planned.read_text())["shards"] == {"train": 5}
     assert "| train | 200 | 5 |" in ran.materialized("raw")[None]["plan"]
 
 
