@@ -1,7 +1,6 @@
 import json
 import os
 import resource
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -121,17 +120,14 @@ def test_old_landings_and_leftovers_are_removed_and_nothing_else(source: Source,
     second = take_inventory(Source(path=source.path, shuffle_seed=1), landing)
     (landing / "inventory.json").write_text("{}")
     (landing / "mine").mkdir()
-    for name, age in ((".landing-killed", 7200), (".landing-running", 0)):
-        (landing / name).mkdir()
-        (landing / name / "part").write_text("")
-        for path in (landing / name / "part", landing / name):
-            os.utime(path, (time.time() - age, time.time() - age))
-    remove_old_landings(second, landing)
-    kept = {"inventory.json", "mine", ".landing-running", Path(second.landed[0].path).parent.name}
-    assert {path.name for path in landing.iterdir()} == kept
+    (landing / ".landing-killed").mkdir()
+    (landing / ".landing-killed" / "part").write_text("")
+    with landing_module.temporary_folder(landing) as running:  # whose age is of no account: its process lives
+        os.utime(running, (0, 0))
+        remove_old_landings(second, landing)
+        kept = {"inventory.json", "mine", running.name, Path(second.landed[0].path).parent.name}
+        assert {path.name for path in landing.iterdir()} == kept
     assert Path(first.landed[0].path).parent.name not in kept
-    (landing / ".landing-running" / "part").unlink()
-    (landing / ".landing-running").rmdir()
 
 
 def test_many_parts_are_one_table(tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,3 @@ def fast_folder() -> Iterator[Path]:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         yield Path(folder)
-
-
-def later(items: list[pytest.Item]) -> None:
-    if not SECONDS:
-        for item in items:
-            if "torture" in str(item.path):
-                item.add_marker(pytest.mark.skip(reason="the long form only, until what it found is mended"))

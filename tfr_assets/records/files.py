@@ -94,6 +94,22 @@ def write_all(descriptor: int, content: bytes | memoryview) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+@contextmanager
+def refusals(where: Path) -> Iterator[None]:
+    """Makes what the file system refuses, while files of the project are read and written, a WriteError.
+
+    Args:
+        where: What the error names, if it does not know which file it was.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"cannot read or write {error.filename or where}: {error.strerror or error}. "
+            "Fix the permissions or the disk, then run again"
+        ) from error
+
+
 def remove_abandoned(path: Path) -> None:
     """Removes temporary files for `path` whose writers are gone."""
     for stray in path.parent.glob(f"{glob.escape(_prefix(path))}*.tmp"):

@@ -5,12 +5,12 @@ hashes. It is written under a temporary name and renamed when all of it is on di
 so a running reader of an older landing is not disturbed.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfr_assets.errors import SourceError, TfrError, WriteError
-from tfr_assets.records.files import sync_folder
+from tfr_assets.records.files import make_folder, sync_folder
 from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.sources.columnar import BATCH_BYTES
 from tfr_assets.sources.files import RawFile
@@ -29,7 +29,6 @@ _DICTIONARY = 64 << 10  # bytes of a row group's different values; a column that
 _GROUP_ROWS = 16_384
 _PART_GROUPS = 512  # bounds the footer that each reader of a part has to parse
 _TEMPORARY = ".landing-"
-_ABANDONED_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -112,11 +111,10 @@ def _temporary(landing: Path) -> Path:
 
 @contextmanager
 def temporary_folder(landing: Path) -> Iterator[Path]:
-    """Makes a folder beside the landings, and removes it whatever happens."""
+    """Makes a folder beside the landings, locked while this process lives, and removes it whatever happens."""
     try:
-        landing.mkdir(parents=True, exist_ok=True)
-        folder = _temporary(landing)
-        folder.mkdir()
+        make_folder(landing)
+        folder, descriptor = _locked_temporary(landing)
     except OSError as error:
         raise WriteError(f"{landing}: cannot write there: {error.strerror}.") from error
     try:
@@ -125,6 +123,34 @@ def temporary_folder(landing: Path) -> Iterator[Path]:
         raise WriteError(f"{landing}: cannot write there: {error}. Nothing was changed.") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _locked_temporary(landing: Path) -> tuple[Path, int]:
+    while True:
+        folder = _temporary(landing)
+        folder.mkdir()
+        with suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, descriptor
+            os.close(descriptor)  # before it was locked, another process took it for abandoned
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Whether the process that made a temporary folder is dead."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return False  # it is gone, or somebody else's
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def write_parts(
@@ -197,19 +223,8 @@ def remove_landings(landing: Path, keep: Sequence[SourceFile]) -> None:
     kept = {Path(part.path).parent for part in keep}
     for folder in landing.iterdir():
         is_old = folder.name.startswith("landed-") and folder.absolute() not in kept
-        is_left = folder.name.startswith(_TEMPORARY) and time.time() - _last_change(folder) > _ABANDONED_SECONDS
-        if folder.is_dir() and (is_old or is_left):
+        if is_old or (folder.name.startswith(_TEMPORARY) and _is_abandoned(folder)):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _last_change(folder: Path) -> float:
-    times = [folder.stat().st_mtime]
-    for path in folder.rglob("*"):
-        try:
-            times.append(path.stat().st_mtime)
-        except FileNotFoundError:  # its process lives after all
-            times.append(time.time())
-    return max(times)
 
 
 def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -4,6 +4,7 @@ That is which files there must be, what describes them, and what raw data was th
 examined by `records.report`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from tfr_assets.records.scan import Fault, FaultKind
 from tfr_assets.records.sealed import unseal
 from tfr_assets.sources import Inventory
 from tfr_assets.sources.landing import landing_problem
-from tfr_assets.writing.stray import names_in, places_of
+from tfr_assets.writing.stray import MERGED, SHARD, names_in, places_of
 from tfr_assets.writing.tfds import FEATURES, INFO, tfds_files
 from tfr_assets.writing.tfds_features import LABELS, image_facts
 
@@ -63,6 +64,7 @@ def audit_folder(folder: Path) -> Audit:
         elif listed and name not in listed and set_of(name):
             says = f"it belongs to another set than {feature_spec_path(folder).name} lists; run again, which removes it"
             faults.append(_fault(folder / name, FaultKind.STRAY, says))
+    faults += _mixed_sets(folder, manifests)
     ours = {name.partition(".tfrecord")[0] for name in expected}
     for name in sorted(names - set(manifests)):
         path = folder / name
@@ -70,13 +72,30 @@ def audit_folder(folder: Path) -> Audit:
             continue  # what is wrong with that is found with its file
         if not path.is_file():
             faults.append(_fault(index_path(path), FaultKind.STRAY, "it is the index of no file; remove it"))
-        elif ".tfrecord" in name and set_of(name) and name.partition(".tfrecord")[0] in ours:
+        elif _is_of_dataset(path) or (set_of(name) and name.partition(".tfrecord")[0] in ours):
             faults.append(_fault(path, FaultKind.STRAY, "it was left by an earlier run; run again, which removes it"))
         elif ".tfrecord" in name or ".tfr" in name:
             notes.append(f"{path}: no manifest vouches for it; only its own checksums were checked")
     left = [path for place in places_of(folder) for path in abandoned_files(place)]
     notes += [f"{path}: left by a process that was killed; the next run removes it" for path in left]
     return Audit(tuple(faults), tuple(notes))
+
+
+def _is_of_dataset(path: Path) -> bool:
+    """Whether a file is named and lies as the dataset's whose folder is above: it is nobody else's."""
+    dataset, form = path.parent.parent, {"shards": SHARD, "merged": MERGED}.get(path.parent.name)
+    return form is not None and (dataset / "raw").is_dir() and bool(re.fullmatch(dataset.name + form, path.name))
+
+
+def _mixed_sets(folder: Path, manifests: Mapping[str, Manifest]) -> Iterator[Fault]:
+    """Yields files that were made from other data or settings than the first of their set."""
+    makes: dict[str, tuple[str, object]] = {}
+    for name, manifest in sorted(manifests.items()):
+        make = {**manifest.made_from, "rows": None, "compression": manifest.compression}
+        first, expected = makes.setdefault(f"{name.partition('.tfrecord')[0]} {len(set_of(name))}", (name, make))
+        if make != expected:
+            says = f"it was made from other data or settings than {first}; {_AGAIN}"
+            yield _fault(folder / name, FaultKind.STRAY, says)
 
 
 def audit_dataset(layout: Layout) -> Audit:

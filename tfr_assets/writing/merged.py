@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfr_assets.errors import DamagedFile, StaleError, WriteError
+from tfr_assets.errors import DamagedFile, StaleError
+from tfr_assets.records.files import refusals
 from tfr_assets.records.manifest import Manifest, manifest_problem
 from tfr_assets.records.merge import merge_files
 from tfr_assets.records.report import examine, is_intact
@@ -55,17 +56,13 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
             Both of these tell the shards.
         WriteError: The file system refused. In every case, what lay under the merged file's name is as it was.
     """
-    plan = plan_shards(dataset)
-    inputs = _verified_inputs(plan)
-    merged = {split: _merge(plan, split, inputs, progress) for split in dataset.splits}
-    current = {dataset.layout.merged_path(split).name for split in dataset.splits}
-    try:
+    with refusals(dataset.layout.folder):
+        plan = plan_shards(dataset)
+        inputs = _verified_inputs(plan)
+        merged = {split: _merge(plan, split, inputs, progress) for split in dataset.splits}
+        current = {dataset.layout.merged_path(split).name for split in dataset.splits}
         remove_strays(dataset.layout.merged, re.escape(dataset.name) + MERGED, current)
-    except OSError as error:
-        raise WriteError(
-            f"cannot remove outdated files from {dataset.layout.merged}: {error.strerror or error}"
-        ) from error
-    return merged
+        return merged
 
 
 def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Progress | None) -> Merged:

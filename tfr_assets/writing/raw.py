@@ -1,5 +1,6 @@
 """Raw data → inventory: the first step of every dataset."""
 
+from tfr_assets.records.files import refusals
 from tfr_assets.sources import Inventory, remove_old_landings, take_inventory
 from tfr_assets.sources.taking import Progress
 from tfr_assets.writing.dataset import Dataset
@@ -17,7 +18,8 @@ def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inven
         WriteError: It cannot be landed or saved.
     """
     layout = dataset.layout
-    inventory = take_inventory(dataset.source, layout.raw, progress)
-    inventory.save(layout.inventory)
-    remove_old_landings(inventory, layout.raw)  # only now: until here a running shard may read the old ones
-    return inventory
+    with refusals(layout.folder):
+        inventory = take_inventory(dataset.source, layout.raw, progress)
+        inventory.save(layout.inventory)
+        remove_old_landings(inventory, layout.raw)  # only now: until here a running shard may read the old ones
+        return inventory

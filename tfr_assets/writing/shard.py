@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfr_assets.errors import StaleError, WriteError
+from tfr_assets.errors import StaleError
 from tfr_assets.layout import Shard, feature_spec_path
 from tfr_assets.records.example import ExampleEncoder, Frames
 from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.files import write_atomically
+from tfr_assets.records.files import refusals, write_atomically
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import is_intact
 from tfr_assets.records.sealed import seal, unseal
@@ -62,17 +62,18 @@ def write_shard(plan: ShardingPlan, shard: Shard, progress: Progress | None = No
     started = time.perf_counter()
     path = plan.dataset.layout.shard_path(shard)
     made_from = plan.made_from(shard)
-    manifest = Manifest.load(path)
-    if manifest and manifest.made_from == made_from and is_intact(path, manifest):
-        return _done(manifest, path, False, started)
-    inventory = load_inventory(plan.dataset)
-    if inventory.fingerprint != plan.inventory_fingerprint:
-        raise StaleError(
-            f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again"
-        )
-    frames = _withdrawing(path.parent, _encode(plan, shard, inventory, progress))
-    manifest = write_file(path, frames, plan.dataset.compression, plan.features, made_from)
-    return _done(manifest, path, True, started)
+    with refusals(path):
+        manifest = Manifest.load(path)
+        if manifest and manifest.made_from == made_from and is_intact(path, manifest):
+            return _done(manifest, path, False, started)
+        inventory = load_inventory(plan.dataset)
+        if inventory.fingerprint != plan.inventory_fingerprint:
+            raise StaleError(
+                f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again"
+            )
+        frames = _withdrawing(path.parent, _encode(plan, shard, inventory, progress))
+        manifest = write_file(path, frames, plan.dataset.compression, plan.features, made_from)
+        return _done(manifest, path, True, started)
 
 
 def _withdrawing(folder: Path, frames: Iterator[Frames]) -> Iterator[Frames]:
@@ -120,28 +121,26 @@ def finish_shards(plan: ShardingPlan) -> str | None:
         WriteError: The file system refused.
     """
     layout = plan.dataset.layout
-    paths = [layout.shard_path(shard) for shard in plan.shards]
-    manifests = [Manifest.load(path) for path in paths]
-    found = [m for m, s in zip(manifests, plan.shards, strict=True) if m and m.made_from == plan.made_from(s)]
-    if len(found) < len(manifests):
-        return None
-    save_feature_spec(layout.shards, plan.features, [path.name for path in paths])
-    try:
+    with refusals(layout.shards):
+        paths = [layout.shard_path(shard) for shard in plan.shards]
+        manifests = [Manifest.load(path) for path in paths]
+        found = [m for m, s in zip(manifests, plan.shards, strict=True) if m and m.made_from == plan.made_from(s)]
+        if len(found) < len(manifests):
+            return None
+        save_feature_spec(layout.shards, plan.features, [path.name for path in paths])
         remove_strays(layout.shards, re.escape(layout.name) + SHARD, {path.name for path in paths})
-    except OSError as error:
-        raise WriteError(f"cannot remove outdated files from {layout.shards}: {error.strerror or error}") from error
-    by_split = {
-        split: [manifest for manifest, shard in zip(found, plan.shards, strict=True) if shard.split == split]
-        for split in plan.dataset.splits
-    }
-    images = image_facts(load_inventory(plan.dataset))
-    obstacle = write_tfds_files(layout.shards, layout.name, plan.features, by_split, images=images)
-    if gone := [path.name for path in paths if not path.is_file()]:
-        raise StaleError(
-            f"another run of dataset {layout.name!r}, which plans another number of shards, removed {gone[0]} while "
-            "this one came to its end. Run one after the other; the last one's number counts"
-        )
-    return obstacle
+        by_split = {
+            split: [manifest for manifest, shard in zip(found, plan.shards, strict=True) if shard.split == split]
+            for split in plan.dataset.splits
+        }
+        images = image_facts(load_inventory(plan.dataset))
+        obstacle = write_tfds_files(layout.shards, layout.name, plan.features, by_split, images=images)
+        if gone := [path.name for path in paths if not path.is_file()]:
+            raise StaleError(
+                f"another run of dataset {layout.name!r}, which plans another number of shards, removed {gone[0]} "
+                "while this one came to its end. Run one after the other; the last one's number counts"
+            )
+        return obstacle
 
 
 def save_feature_spec(folder: Path, features: FeatureSpec, names: Sequence[str]) -> None:

@@ -32,6 +32,13 @@ def names_in(folder: Path) -> set[str]:
     }
 
 
+def _is_vouched_for(path: Path) -> bool:
+    """Whether a manifest is there that can be read as one; that a disk refuses to read it is an error."""
+    with suppress(FileNotFoundError):
+        return Manifest.from_json(manifest_path(path).read_bytes(), path.name) is not None
+    return False
+
+
 def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vouched: bool = False) -> None:
     """Removes files whose names fit a pattern, except the current ones, with their indexes and manifests.
 
@@ -49,7 +56,7 @@ def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vou
     ours = re.compile(pattern)
     for name in sorted(names_in(folder)):
         path = folder / name
-        if name in current or not ours.fullmatch(name) or (only_vouched and not Manifest.load(path)):
+        if name in current or not ours.fullmatch(name) or (only_vouched and not _is_vouched_for(path)):
             continue
         for part in (path, index_path(path), manifest_path(path)):  # it goes last: a crash leaves nothing forgotten
             part.unlink(missing_ok=True)

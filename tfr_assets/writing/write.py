@@ -15,6 +15,7 @@ from tfr_assets.errors import ConfigError, WriteError
 from tfr_assets.layout import Layout, check_split_name, feature_spec_path, shard_keys
 from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.files import refusals
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.schema import derive_spec
 from tfr_assets.writing.dataset import MAX_SHARDS
@@ -105,7 +106,8 @@ def write(
     """
     started = time.perf_counter()
     count = 1 if shards is None else shards
-    paths = _paths(_local(path), shards, split)
+    with refusals(_local(path)):
+        paths = _paths(_local(path), shards, split)
     folder = paths[0].parent
     function = writer if callable(writer) else writer_named(writer or _best(count))
     if compression not in COMPRESSIONS:
@@ -130,9 +132,10 @@ def write(
         rows=rows.count,
         ordered=ordered,
     )
-    if shards is not None and folder.is_dir():
-        with _in_folder(folder):
-            withdraw_tfds_files(folder)  # what they tell of the shards will not hold
+    if shards is not None:
+        with refusals(folder):
+            if folder.is_dir():
+                withdraw_tfds_files(folder)  # what they tell of the shards will not hold
     with _shown(progress, rows.count) as told:
         outcome = Outcome(paths, told)
         with _in_memory(paths), suppress(NothingLeftError):
@@ -140,7 +143,7 @@ def write(
         outcome.check()
     manifests = tuple(outcome.manifests[shard] for shard in range(count))
     if shards is not None:
-        with _in_folder(folder):
+        with refusals(folder):
             if plan.features is None:
                 feature_spec_path(folder).unlink(missing_ok=True)
             else:
@@ -242,12 +245,3 @@ def _in_memory(paths: Sequence[Path]) -> Iterator[None]:
             f"cannot write {paths[0]}{' and others' if len(paths) > 1 else ''}: there is not enough memory for the "
             f"data ({error or 'out of memory'}); give it in smaller parts or records, or use fewer workers"
         ) from error
-
-
-@contextmanager
-def _in_folder(folder: Path) -> Iterator[None]:
-    """Makes what the file system refuses a WriteError."""
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(f"cannot remove outdated files from {folder}: {error.strerror or error}") from error
