@@ -104,9 +104,7 @@ def load_definitions(name: str, project: Path = PROJECT) -> dg.Definitions:
     tree = _tree(file, project)
     component = _component(file, tree)
     if not isinstance(component, TFRecordDataset) or component.deps:
-        from tfr_assets.definitions import defs
-
-        return defs()
+        return dg.Definitions.merge(load_all(project), dg.Definitions(executor=build_executor()))
     _dataset(component, file, project)
     return dg.Definitions.merge(tree.build_defs(), dg.Definitions(executor=build_executor()))
 
