@@ -144,7 +144,6 @@ def test_a_part_of_swapped_shards_is_refused(short_segments: None, tmp_path: Pat
         for share in range(3):
             with pytest.raises(tf.errors.InvalidArgumentError, match="is not the file that its manifest"):
                 ids(tfr_assets.read(layout.shards, 50, reader=reader, shard=(share, 3)))
-                assert share != 1, "its records are all of one of them, in the middle"
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])

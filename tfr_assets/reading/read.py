@@ -88,8 +88,9 @@ def read(
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file differs from its manifest in size.
 
-    What was opened is what is read: damage, or a file that a refresh replaced since, which only show in mid-read, are a `tf.errors.InvalidArgumentError` while iterating, whose message names file, record, byte and kind of what is wrong, or
-    says that the dataset must be opened again. Records of two versions never mix.
+    What was opened is what is read. Damage, or a file that a refresh replaced meanwhile, is a
+    `tf.errors.InvalidArgumentError` while iterating, whose message names file, record, byte and kind of what is wrong,
+    or says that the dataset must be opened again. Records of two versions never mix.
     """
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
