@@ -8,7 +8,10 @@
                 one asset each
     checks      what the assets are checked for; `verdicts` decides, without Dagster; `reader_checks` likewise
     jobs        refresh, verify, readers; the schedule
-    executor    one process a step, forked from a server that has imported what steps need (`preload`)
+    executor    steps run in workers, which are forked from a process that has imported what steps need (`preload`)
+    steps       how that is done
+    sqlite      the instance's databases, kept open
+    load        all datasets, or the one that a command needs
 
 Modules of the rooms below that come with compiled kernels are imported inside the steps, never by the definitions.
 """
