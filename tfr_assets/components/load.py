@@ -62,11 +62,10 @@ def load_definitions(name: str, project: Path = PROJECT) -> dg.Definitions:
     file = _file(name, project)
     tree = _tree(file, project)
     component = _component(file, tree)
-    if not isinstance(component, TFRecordDataset) or component.deps:
-        from tfr_assets.definitions import defs
-
-        return defs()
-    _dataset(component, file, project)
+    if isinstance(component, TFRecordDataset):
+        _dataset(component, file, project)
+        if component.deps:
+            tree = dg.ComponentTree.for_project(project)
     return dg.Definitions.merge(tree.build_defs(), dg.Definitions(executor=build_executor()))
 
 

@@ -133,15 +133,12 @@ class Template:
         return self._expect("ended")
 
     def close(self) -> None:
-        """Ends it, and with it all workers."""
+        """Ends it, and with it all workers; it has nothing to tidy up, and may be busy importing."""
         if not self._first_is_there:
             self._first.close()
         self._requests.close()
-        try:
-            self.process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.process.kill()
+        self.process.wait()
 
     def _request(self, *message: Any) -> None:
         try:
