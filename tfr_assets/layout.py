@@ -29,6 +29,7 @@ from pathlib import Path
 from tfr_assets.errors import ConfigError
 
 DATA_VARIABLE = "TFR_DATA"
+_SHARD_NAME = re.compile(r"(.*\.tfrecord-)\d{5}-of-(\d{5})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 
 
@@ -173,6 +174,12 @@ class Layout:
     def merged_path(self, split: str = "train") -> Path:
         """Returns the file that holds all records of a split."""
         return self.merged / f"{self.name}-{split}.tfrecord"
+
+
+def set_of(name: str) -> list[str]:
+    """Returns the names of all files that there must be where one is called so; none if its name does not tell."""
+    match = _SHARD_NAME.fullmatch(name)
+    return [f"{match[1]}{index:05d}-of-{match[2]}" for index in range(int(match[2]))] if match else []
 
 
 def manifest_path(path: Path) -> Path:

@@ -16,6 +16,7 @@ from tfr_assets.records.index import read_index
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import examine
 from tfr_assets.sources import Source
+from tfr_assets.writing import shard as shard_module
 from tfr_assets.writing.plan import plan_shards
 from tfr_assets.writing.raw import materialize_raw
 from tfr_assets.writing.shard import finish_shards, write_shard
@@ -210,7 +211,8 @@ def test_a_folder_that_cannot_be_made_is_a_write_error(make: MakeDataset) -> Non
 def test_the_feature_spec_lies_beside_the_shards(make: MakeDataset) -> None:
     plan, _ = write_all_shards(make())
     saved = json.loads(feature_spec_path(plan.dataset.layout.shards).read_text())
-    assert FeatureSpec.from_json(saved) == plan.features
+    assert FeatureSpec.from_json(saved["features"]) == plan.features
+    assert saved["files"] == [f"sample-train.tfrecord-{n:05d}-of-00004" for n in range(4)]
 
 
 def test_shards_of_another_number_are_removed_once_all_new_ones_are_there(make: MakeDataset) -> None:
@@ -229,22 +231,53 @@ def test_shards_of_another_number_are_removed_once_all_new_ones_are_there(make: 
     assert {path.name for path in (folder / "manifest").iterdir()} == {f"{name}.json" for name in two}
 
 
-def test_files_of_others_are_never_removed(make: MakeDataset) -> None:
+def test_what_an_earlier_run_left_goes_and_files_of_others_stay(make: MakeDataset) -> None:
     write_all_shards(make(shards=4))
     folder = make().layout.shards
-    foreign = {
-        "sample-train.tfrecord-00000-of-00009": b"named as a shard, but without a manifest",
+    left = {
+        "sample-train.tfrecord-00002-of-00009": b"renamed when the process was killed, before its manifest was written",
         "sample-test.tfrecord-00000-of-00004": b"another split",
+    }
+    foreign = {
         "sample-train.tfrecord-notes.txt": b"notes",
         "other-train.tfrecord-00000-of-00004": b"another dataset",
         "sample2-train.tfrecord-00000-of-00004": b"another dataset",
+        "sample-train.tfrecord-00000-of-00004.bak": b"a copy",
     }
-    for name, content in foreign.items():
+    for name, content in (left | foreign).items():
         (folder / name).write_bytes(content)
-    for name in ("sample-test.tfrecord-00000-of-00004", "other-train.tfrecord-00000-of-00004"):
-        manifest_path(folder / name).write_text("{}")
+    manifest_path(folder / "sample-test.tfrecord-00000-of-00004").write_text("{}")
+    manifest_path(folder / "other-train.tfrecord-00000-of-00004").write_text("{}")
+    index_path(folder / "sample-train.tfrecord-00001-of-00007").write_text("0 20\n")
+    (folder / ".sample-train.tfrecord-00000-of-00009.abcd1234.tmp").write_text("of a killed process")
+    (folder / "manifest" / ".sample-train.tfrecord-00000-of-00009.json.abcd1234.tmp").write_text("{")
     write_all_shards(make(shards=2))
     for name, content in foreign.items():
         assert (folder / name).read_bytes() == content
-    assert manifest_path(folder / "sample-test.tfrecord-00000-of-00004").exists()
-    assert not list(folder.glob("sample-train.tfrecord-0000[0-3]-of-00004"))
+    assert manifest_path(folder / "other-train.tfrecord-00000-of-00004").exists()
+    two = {f"sample-train.tfrecord-0000{n}-of-00002" for n in range(2)}
+    assert {path.name for path in folder.glob("*sample-*")} == two | {
+        name for name in foreign if name.startswith("sample-")
+    }
+    assert {path.name for path in (folder / "index").iterdir()} == {f"{name}.idx" for name in two}
+    assert {path.name for path in (folder / "manifest").glob("[.s]*")} == {f"{name}.json" for name in two}
+
+
+def test_the_loser_of_two_plans_at_once_says_so(make: MakeDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes refresh a dataset with different numbers of shards, and both come to their end at once."""
+    write_all_shards(make(shards=2))
+    four = make(shards=4)
+    plan = plan_shards(four)
+    for shard in plan.shards:
+        write_shard(plan, shard)
+    two = plan_shards(make(shards=2))
+    save = shard_module.save_feature_spec
+
+    def meanwhile(*arguments: Any) -> None:
+        monkeypatch.setattr(shard_module, "save_feature_spec", save)
+        finish_shards(two)
+        save(*arguments)
+
+    monkeypatch.setattr(shard_module, "save_feature_spec", meanwhile)
+    with pytest.raises(StaleError, match=r"another run of dataset 'sample', which plans another number of shards"):
+        finish_shards(plan)

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.records.reference import flipped
 from tests.sources.media_files import encoded, image, write
+from tfr_assets.records.sealed import seal
 from tfr_assets.sources import Inventory, Source, Splits
 from tfr_assets.writing import sizing
 from tfr_assets.writing.dataset import MAX_SHARDS, Dataset
@@ -77,10 +79,11 @@ def test_a_plan_is_kept_until_raw_is_taken_alone(tmp_path: Path) -> None:
     inventory: Inventory = materialize_raw(dataset)
     layout, splits = dataset.layout, dataset.splits
     assert sizing.load_planned(layout, splits) is None
-    for text in ("{", "[]", '{"train": 0}', '{"train": "3"}', '{"test": 3}'):
-        layout.planned.write_text(text)
+    wrong = [seal({"shards": planned}) for planned in ({"train": 0}, {"train": "3"}, {"test": 3}, 3, [])]
+    for content in (b"{", b"[]", b'{"shards": {"train": 7}}', flipped(seal({"shards": {"train": 7}}), 900), *wrong):
+        layout.planned.write_bytes(content)
         assert sizing.load_planned(layout, splits) is None
-    layout.planned.write_text('{"train": 7}')
+    layout.planned.write_bytes(seal({"shards": {"train": 7}}))
     assert sizing.as_planned(dataset).shard_counts == {"train": 7}
     assert [size.shards for size in sizing.plan_sizes(dataset, inventory)] == [1]
     assert sizing.load_planned(layout, splits) == {"train": 1}

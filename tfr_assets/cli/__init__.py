@@ -227,22 +227,24 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
-    with a manifest are also held against it: size, count, content, and that every record parses.
+    with a manifest are also held against it: size, count, content, index, and that every record parses. In a folder,
+    files are noticed that are missing or do not belong there, and whatever else of a dataset is not as it was written.
     """
-    from tfr_assets.cli.verify import find_files, verify_files
+    from tfr_assets.cli.verify import audit_folders, find_files, verify_files
 
     files = find_files(paths)
-    if not files:
+    beside, notes = audit_folders(paths)
+    if not files and not beside:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
-    reports = verify_files(files, as_json, max_record_bytes)
+    reports = [*verify_files(files, as_json, max_record_bytes), *beside]
     if as_json:
         _print_json([{**asdict(report), "ok": report.ok} for report in reports])
     else:
-        _show_reports(reports)
+        _show_reports(reports, notes)
     sys.exit(0 if all(report.ok for report in reports) else 1)
 
 
-def _show_reports(reports: "Sequence[FileReport]") -> None:
+def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None:
     from tfr_assets.cli.terminal import below, common_folder, out, table
     from tfr_assets.records.units import megabytes
 
@@ -268,11 +270,21 @@ def _show_reports(reports: "Sequence[FileReport]") -> None:
                 f"{report.path}: and {more:,} more faults; --json lists more of them", markup=False, soft_wrap=True
             )
     bad = sum(not report.ok for report in reports)
-    records, total = sum(r.records for r in reports), sum(r.bytes for r in reports)
+    for note in notes:
+        out.print(note, markup=False, soft_wrap=True)
     verdict = (
         f"[red]{bad} of {len(reports)} files are bad[/]" if bad else f"[green]all {len(reports)} files are whole[/]"
     )
-    out.print(f"{verdict}: {records:,} intact records, {megabytes(total)}")
+    folders: dict[Path, list[FileReport]] = {}
+    for report in reports:
+        if report.bytes:
+            folders.setdefault(Path(report.path).parent, []).append(report)
+    sums = [  # shards and the merged file hold the same records, which are not to be added up
+        (f"{folder.name}: " if len(folders) > 1 else "")
+        + f"{sum(each.records for each in of_folder):,} intact records, {megabytes(sum(e.bytes for e in of_folder))}"
+        for folder, of_folder in folders.items()
+    ]
+    out.print(f"{verdict}: {'; '.join(sums) or '0 intact records'}")
 
 
 @cli.command()

@@ -4,14 +4,12 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 from tfr_assets.cli.terminal import bytes_bar
-from tfr_assets.layout import manifest_path
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.report import FileReport, examine
-from tfr_assets.records.scan import Fault, FaultKind
+from tfr_assets.layout import Layout
+from tfr_assets.records.report import FileReport, examine_written, faulty
+from tfr_assets.writing.audit import Audit, audit_dataset, audit_folder
 
 _NAME_PARTS = (".tfrecord", ".tfr")
 _OURS = {"index", "manifest"}
@@ -53,18 +51,27 @@ def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: i
     Args:
         files: The files.
         quiet: Show no progress.
-        max_record_bytes: As `examine` takes it.
+        max_record_bytes: As `examine_written` takes it.
     """
-    manifests = [Manifest.load(file) for file in files]
     total = sum(file.stat().st_size for file in files if file.is_file())
-    with nullcontext(None) if quiet else bytes_bar("verifying", total) as progress:
+    shown = nullcontext(None) if quiet else bytes_bar("verifying", total)
+    with shown as progress, ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda file: examine_written(file, progress, max_record_bytes)[0], files))
 
-        def one(file: Path, manifest: Manifest | None) -> FileReport:
-            report = examine(file, manifest, manifest.features if manifest else None, progress, max_record_bytes)
-            if manifest or not manifest_path(file).exists():
-                return report
-            unreadable = Fault(str(manifest_path(file)), 0, 0, FaultKind.MANIFEST, "write the file again")
-            return replace(report, faults=(*report.faults, unreadable), fault_count=report.fault_count + 1)
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(one, files, manifests))
+def audit_folders(paths: Iterable[Path]) -> tuple[list[FileReport], tuple[str, ...]]:
+    """Looks at what lies beside the TFRecord files of folders, at any depth.
+
+    Returns:
+        A report of each file that is wrong or missing; and notes, a line each.
+    """
+    found = Audit()
+    for path in filter(Path.is_dir, paths):
+        for folder, folders, names in os.walk(path):
+            here = Path(folder)
+            if _OURS & set(folders) or "feature_spec.json" in names:
+                found += audit_folder(here)
+            if (here / "raw" / "inventory.json").exists() or (here / "raw" / "shards.json").exists():
+                found += audit_dataset(Layout(here.name, here))
+            folders[:] = sorted(name for name in folders if name not in _OURS and not name.startswith("."))
+    return [faulty(fault) for fault in found.faults], found.notes

@@ -174,10 +174,9 @@ def _specs(key: dg.AssetKey, partitions: dg.PartitionsDefinition | None, more: s
 
 
 def _read(path: Path) -> "tuple[FileReport, Manifest | None]":
-    from tfr_assets.records.report import examine
+    from tfr_assets.records.report import examine_written
 
-    manifest = Manifest.load(path)
-    return examine(path, manifest, manifest.features if manifest else None), manifest
+    return examine_written(path)
 
 
 @dataclass(frozen=True)

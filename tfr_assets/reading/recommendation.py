@@ -1,16 +1,15 @@
 """Which reader to use: the fastest that was measured, among those that suit everybody. Imports no TensorFlow."""
 
-import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tfr_assets.reading.bench.hardware import Hardware
 from tfr_assets.reading.bench.measurement import Measurement
 from tfr_assets.reading.names import READER_NAMES
 from tfr_assets.records.files import write_atomically
+from tfr_assets.records.sealed import seal, unseal
 
 FILE = "recommendation.json"
 DEFAULT = "vectorized"  # what is used where nothing is recommended
@@ -56,7 +55,7 @@ class Recommendation:
     def save(self, folder: Path) -> Path:
         """Writes `recommendation.json` into a folder, atomically, and returns its path."""
         path = folder / FILE
-        write_atomically(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
+        write_atomically(path, seal(asdict(self)))
         return path
 
 
@@ -108,10 +107,10 @@ def recommended_reader(folder: Path) -> str | None:
     if found is None:
         return None
     try:
-        values: dict[str, Any] = json.loads((found / FILE).read_bytes())
+        values = unseal((found / FILE).read_bytes()) or {}
         reader, hardware = str(values["reader"]), Hardware(**values["hardware"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # of another version of this project: as if nothing had been measured
+    except (OSError, KeyError, TypeError):
+        return None  # damaged, or of another version of this project: as if nothing had been measured
     if reader not in READER_NAMES:
         return None
     here = Hardware.here()

@@ -7,15 +7,17 @@ next writer of the same name removes it.
 import fcntl
 import glob
 import os
+import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tfr_assets.errors import WriteError
 
 os.umask(_UMASK := os.umask(0))  # the only way to read it; done once, while importing, because it is the process's
 _MODE = 0o666 & ~_UMASK
+_TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.tmp")  # `_prefix`, and what mkstemp puts behind it
 
 
 @contextmanager
@@ -95,9 +97,34 @@ def write_all(descriptor: int, content: bytes | memoryview) -> None:
 def remove_abandoned(path: Path) -> None:
     """Removes temporary files for `path` whose writers are gone."""
     for stray in path.parent.glob(f"{glob.escape(_prefix(path))}*.tmp"):
-        with suppress(FileNotFoundError, BlockingIOError), stray.open("rb") as file:
+        with _if_abandoned(stray) as abandoned:
+            if abandoned:
+                stray.unlink()
+
+
+def abandoned_files(folder: Path) -> dict[Path, str]:
+    """Returns the temporary files in a folder whose writers are gone, and the names that they were to get."""
+    found = {}
+    for stray in sorted(folder.glob(".*.tmp")) if folder.is_dir() else []:
+        if name := _TEMPORARY.fullmatch(stray.name):
+            with _if_abandoned(stray) as abandoned:
+                if abandoned:
+                    found[stray] = name[1]
+    return found
+
+
+@contextmanager
+def _if_abandoned(stray: Path) -> Iterator[bool]:
+    """Yields whether a temporary file has no writer any more; if so, none can take it for one meanwhile."""
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context(stray.open("rb"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the writer lives
-            stray.unlink()
+            abandoned = True
+        except OSError:  # its writer lives, or has just given it its name
+            abandoned = False
+        with suppress(FileNotFoundError):
+            yield abandoned
 
 
 def remove_durably(path: Path) -> None:

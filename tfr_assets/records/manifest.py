@@ -108,7 +108,7 @@ class Manifest:
         values["features"] = self.features and self.features.to_json()
         values["marks"] = [[mark.records, mark.bytes, f"{mark.digest:016x}"] for mark in self.marks]
         values["index"] = self.index and [self.index.bytes, f"{self.index.crc32c:08x}"]
-        return seal(values)
+        return seal(values, sort=True)
 
     @staticmethod
     def load(path: Path) -> "Manifest | None":
@@ -137,6 +137,19 @@ class Manifest:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):  # an entry is missing, new or mistyped
             return None
         return manifest if file in (None, manifest.file) else None
+
+
+def manifest_problem(path: Path) -> str | None:
+    """Returns why the manifest of the file at `path` vouches for nothing; None where it does, or there is none."""
+    if Manifest.load(path) or not manifest_path(path).exists():
+        return None
+    try:
+        other = Manifest.from_json(manifest_path(path).read_bytes())
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    if other:
+        return f"it is that of {other.file}, so that the file was copied or renamed"
+    return "it is damaged, or of another version of this program"
 
 
 def _read(

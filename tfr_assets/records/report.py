@@ -2,15 +2,15 @@
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfr_assets.layout import index_path
+from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.compression import detect_compression, open_input
 from tfr_assets.records.digest import to_text
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.index import is_as_written
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.manifest import Manifest, manifest_problem
 from tfr_assets.records.parse import FeatureChecker
 from tfr_assets.records.scan import Fault, FaultKind, Progress, Scan, scan_stream
 from tfr_assets.records.units import MAX_RECORD_BYTES
@@ -74,17 +74,44 @@ def examine(
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        return _unread(path, Fault(str(path), 0, 0, FaultKind.MISSING))
+        return faulty(Fault(str(path), 0, 0, FaultKind.MISSING))
     except OSError as error:
-        return _unread(path, Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
+        return faulty(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
     try:
         return examine_open(descriptor, path, manifest, features, progress, max_record_bytes)
     finally:
         os.close(descriptor)
 
 
-def _unread(path: Path, fault: Fault) -> FileReport:
-    return FileReport(str(path), 0, 0, 0, to_text(0), "none", (fault,), 1, (), 0, 0.0)
+def examine_written(
+    path: Path, progress: Progress | None = None, max_record_bytes: int | None = None
+) -> tuple[FileReport, Manifest | None]:
+    """Examines a file with its manifest and index, and whether every record parses.
+
+    Args:
+        path: The file.
+        progress: As for `examine`.
+        max_record_bytes: As for `examine`.
+
+    Returns:
+        What was found, and the manifest that it was held against. No manifest at all is no fault: a file may be
+        anyone's.
+    """
+    manifest = Manifest.load(path)
+    report = examine(path, manifest, manifest.features if manifest else None, progress, max_record_bytes)
+    faults = []
+    if problem := manifest_problem(path):
+        faults.append(Fault(str(manifest_path(path)), 0, 0, FaultKind.MANIFEST, f"{problem}; write the file again"))
+    if manifest and not is_as_written(index_path(path), manifest.index):
+        faults.append(Fault(str(index_path(path)), 0, 0, FaultKind.INDEX, "write the file again"))
+    if faults:
+        report = replace(report, faults=(*report.faults, *faults), fault_count=report.fault_count + len(faults))
+    return report, manifest
+
+
+def faulty(fault: Fault) -> FileReport:
+    """Returns the report of a file of which nothing is known but that it is wrong."""
+    return FileReport(fault.path, 0, 0, 0, to_text(0), "none", (fault,), 1, (), 0, 0.0)
 
 
 def examine_open(
@@ -154,6 +181,8 @@ def _against_manifest(path: Path, size: int, compression: str, scan: Scan, manif
         faults.append(fault(FaultKind.COMPRESSION, compression, manifest.compression))
     if size != manifest.bytes:
         faults.append(fault(FaultKind.SIZE, f"{size} bytes", manifest.bytes))
+    if scan.fault_count and size == manifest.bytes:
+        return faults  # records that are missing are those that the scan has named
     if scan.records != manifest.records:
         faults.append(fault(FaultKind.COUNT, f"{scan.records} intact records", manifest.records))
     elif to_text(scan.digest) != manifest.digest:

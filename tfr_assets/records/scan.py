@@ -53,7 +53,10 @@ class FaultKind(StrEnum):
     SIZE = "wrong number of bytes"
     COUNT = "wrong number of records"
     CONTENT = "other records than written"
-    MANIFEST = "manifest cannot be read"
+    MANIFEST = "manifest vouches for nothing"
+    INDEX = "index is missing or not the one that was written"
+    STRAY = "no manifest vouches for this file"
+    BESIDE = "not what was written"
     FEATURES = "record does not fit the feature spec"
 
 

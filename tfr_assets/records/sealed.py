@@ -15,13 +15,14 @@ _HEAD, _TAIL = b'{\n "checksum": "', b'",'
 _DIGITS = 64  # of a SHA-256
 
 
-def seal(values: Mapping[str, Any]) -> bytes:
+def seal(values: Mapping[str, Any], sort: bool = False) -> bytes:
     """Returns the content of a sealed file.
 
     Args:
-        values: Its content, JSON-ready, at least one entry; equal values give equal bytes.
+        values: Its content, JSON-ready, at least one entry.
+        sort: Whether the order of entries means nothing, so that equal values shall give equal bytes.
     """
-    rest = json.dumps(values, indent=1, sort_keys=True)[1:].encode() + b"\n"
+    rest = json.dumps(values, indent=1, sort_keys=sort)[1:].encode() + b"\n"
     return b"".join((_HEAD, _checksum(rest), _TAIL, rest))
 
 

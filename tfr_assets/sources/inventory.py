@@ -1,6 +1,5 @@
 """The inventory: what raw data was there, how many rows of which schema, and a fingerprint that tells it from other."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ import pyarrow as pa
 
 from tfr_assets.errors import StaleError
 from tfr_assets.records.files import write_atomically
+from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.sources.landing import SourceFile
 from tfr_assets.sources.schema import schema_from_text, schema_to_text
 from tfr_assets.sources.source import Source
@@ -96,18 +96,24 @@ class Inventory:
         Raises:
             WriteError: The disk refuses.
         """
-        write_atomically(path, json.dumps(self.to_json(), indent=1).encode())
+        write_atomically(path, seal(self.to_json()))
 
     @classmethod
     def load(cls, path: Path) -> "Inventory":
         """Reads a saved inventory.
 
         Raises:
-            StaleError: There is none, or it is not one of this version.
+            StaleError: There is none, or it is damaged or not one of this version.
         """
         try:
-            return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
+            values = unseal(path.read_bytes())
         except FileNotFoundError as error:
             raise StaleError(f"{path}: there is no inventory of the raw data yet. Materialize raw first.") from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise StaleError(f"{path}: is not an inventory of this version. Materialize raw again.") from error
+        except OSError as error:
+            raise StaleError(f"{path}: cannot be read: {error.strerror}. Materialize raw again.") from error
+        try:
+            if values is not None:
+                return cls.from_json(values)
+        except (ValueError, KeyError, TypeError, AttributeError, OSError):  # OSError: of Arrow, for a schema
+            pass
+        raise StaleError(f"{path}: is damaged, or not an inventory of this version. Materialize raw again.")

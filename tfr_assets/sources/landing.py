@@ -6,7 +6,6 @@ so a running reader of an older landing is not disturbed.
 """
 
 import hashlib
-import json
 import os
 import shutil
 import time
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from tfr_assets.errors import SourceError, TfrError, WriteError
 from tfr_assets.records.files import sync_folder
+from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.sources.columnar import BATCH_BYTES
 from tfr_assets.sources.files import RawFile
 
@@ -84,7 +84,7 @@ def find_landed(landing: Path, fingerprint: str) -> Landed | None:
     """Returns what was landed earlier for this fingerprint, or None if it is not there or not whole."""
     folder = folder_of(landing, fingerprint)
     try:
-        record = json.loads((folder / "landing.json").read_text())
+        record = unseal((folder / "landing.json").read_bytes()) or {}
         parts = [SourceFile.from_json(part) for part in record["parts"]]
         current = []
         for part in parts:
@@ -95,6 +95,15 @@ def find_landed(landing: Path, fingerprint: str) -> Landed | None:
         return Landed(tuple(current), tuple(record["raw_rows"]), record["splits"])
     except (OSError, ValueError, KeyError, SourceError):
         return None
+
+
+def landing_problem(part: SourceFile) -> str | None:
+    """Returns what is wrong with a landed file: it is read as a whole, and held against its fingerprint."""
+    try:
+        changed = RawFile(part.path, "parquet").content_hash() != part.fingerprint
+    except (OSError, SourceError):
+        return "it is missing or cannot be read"
+    return "it is not what was landed" if changed else None
 
 
 def _temporary(landing: Path) -> Path:
@@ -158,8 +167,8 @@ def finish(temporary: Path, landing: Path, fingerprint: str, landed: Landed) -> 
     """Gives a written landing its final name, or takes the whole one that is already there."""
     final = folder_of(landing, fingerprint)
     with _writing(final):
-        with (temporary / "landing.json").open("x") as file:
-            json.dump(asdict(landed), file)
+        with (temporary / "landing.json").open("xb") as file:
+            file.write(seal(asdict(landed)))
             file.flush()
             os.fsync(file.fileno())
         sync_folder(temporary)

@@ -1,17 +1,18 @@
 """Shards → one file, by copying bytes. Trusts nothing: every shard is verified before, the result afterwards."""
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfr_assets.errors import DamagedFile, StaleError
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.errors import DamagedFile, StaleError, WriteError
+from tfr_assets.records.manifest import Manifest, manifest_problem
 from tfr_assets.records.merge import merge_files
 from tfr_assets.records.report import examine, is_intact
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, plan_shards
-from tfr_assets.writing.shard import remove_unplanned
+from tfr_assets.writing.stray import MERGED, remove_strays
 
 Progress = Callable[[int], None]
 Inputs = dict[str, tuple[Path, Manifest]]  # by partition key
@@ -57,7 +58,13 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
     plan = plan_shards(dataset)
     inputs = _verified_inputs(plan)
     merged = {split: _merge(plan, split, inputs, progress) for split in dataset.splits}
-    remove_unplanned(f"{dataset.name}-*.tfrecord*", {dataset.layout.merged_path(split) for split in dataset.splits})
+    current = {dataset.layout.merged_path(split).name for split in dataset.splits}
+    try:
+        remove_strays(dataset.layout.merged, re.escape(dataset.name) + MERGED, current)
+    except OSError as error:
+        raise WriteError(
+            f"cannot remove outdated files from {dataset.layout.merged}: {error.strerror or error}"
+        ) from error
     return merged
 
 
@@ -86,7 +93,9 @@ def _verified_inputs(plan: ShardingPlan) -> Inputs:
     for shard in plan.shards:
         path = plan.dataset.layout.shard_path(shard)
         manifest = Manifest.load(path)
-        if manifest is None or not path.is_file():
+        if problem := manifest_problem(path) if path.is_file() else None:
+            damaged.append(f"{shard.key}: its manifest vouches for nothing: {problem}")
+        elif manifest is None or not path.is_file():
             missing.append(f"{shard.key}: missing")
         elif manifest.made_from != plan.made_from(shard):
             stale.append(f"{shard.key}: made from {_differences(manifest.made_from, plan.made_from(shard))}")

@@ -1,23 +1,25 @@
 """Writes one shard of a plan, unless it is there already."""
 
-import json
+import re
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfr_assets.errors import StaleError
-from tfr_assets.layout import Shard, feature_spec_path, index_path, manifest_path
+from tfr_assets.errors import StaleError, WriteError
+from tfr_assets.layout import Shard, feature_spec_path
 from tfr_assets.records.example import ExampleEncoder, Frames
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import write_atomically
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.report import is_intact
+from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.records.writer import write_file
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.writing.plan import ShardingPlan, load_inventory
+from tfr_assets.writing.stray import SHARD, remove_strays
 from tfr_assets.writing.tfds import withdraw_tfds_files, write_tfds_files
 from tfr_assets.writing.tfds_features import image_facts
 
@@ -112,6 +114,10 @@ def finish_shards(plan: ShardingPlan) -> str | None:
 
     Returns:
         Why TensorFlow Datasets cannot load the shards, if so.
+
+    Raises:
+        StaleError: Another run, which plans another number of shards, removed some of these meanwhile.
+        WriteError: The file system refused.
     """
     layout = plan.dataset.layout
     paths = [layout.shard_path(shard) for shard in plan.shards]
@@ -119,44 +125,40 @@ def finish_shards(plan: ShardingPlan) -> str | None:
     found = [m for m, s in zip(manifests, plan.shards, strict=True) if m and m.made_from == plan.made_from(s)]
     if len(found) < len(manifests):
         return None
-    save_feature_spec(layout.shards, plan.features)
-    remove_unplanned(f"{layout.name}-*.tfrecord*", set(paths))
+    save_feature_spec(layout.shards, plan.features, [path.name for path in paths])
+    try:
+        remove_strays(layout.shards, re.escape(layout.name) + SHARD, {path.name for path in paths})
+    except OSError as error:
+        raise WriteError(f"cannot remove outdated files from {layout.shards}: {error.strerror or error}") from error
     by_split = {
         split: [manifest for manifest, shard in zip(found, plan.shards, strict=True) if shard.split == split]
         for split in plan.dataset.splits
     }
     images = image_facts(load_inventory(plan.dataset))
-    return write_tfds_files(layout.shards, layout.name, plan.features, by_split, images=images)
+    obstacle = write_tfds_files(layout.shards, layout.name, plan.features, by_split, images=images)
+    if gone := [path.name for path in paths if not path.is_file()]:
+        raise StaleError(
+            f"another run of dataset {layout.name!r}, which plans another number of shards, removed {gone[0]} while "
+            "this one came to its end. Run one after the other; the last one's number counts"
+        )
+    return obstacle
 
 
-def save_feature_spec(folder: Path, features: FeatureSpec) -> None:
-    """Saves beside shards how a record of any of them is parsed."""
-    write_atomically(feature_spec_path(folder), _document(features))
+def save_feature_spec(folder: Path, features: FeatureSpec, names: Sequence[str]) -> None:
+    """Saves beside shards how a record of any of them is parsed, and which files there must be.
+
+    Args:
+        folder: Where they lie.
+        features: How a record is parsed.
+        names: Names of all of them.
+    """
+    write_atomically(feature_spec_path(folder), seal({"features": features.to_json(), "files": list(names)}))
 
 
 def describes(folder: Path, features: FeatureSpec) -> bool:
     """Whether what is saved beside shards says that records are parsed in this way."""
     try:
-        return feature_spec_path(folder).read_bytes() == _document(features)
+        saved = unseal(feature_spec_path(folder).read_bytes())
     except OSError:
         return False
-
-
-def _document(features: FeatureSpec) -> bytes:
-    return (json.dumps(features.to_json(), indent=1) + "\n").encode()
-
-
-def remove_unplanned(pattern: str, current: set[Path]) -> None:
-    """Removes TFRecord files, in the folder of `current`, that are not among these.
-
-    Args:
-        pattern: Of the names of those that may go, such as `flights-*.tfrecord*`.
-        current: Files of one folder, at least one.
-    """
-    folder = next(iter(current)).parent
-    for manifest in manifest_path(folder / "any").parent.glob(f"{pattern}.json"):
-        old = folder / manifest.name.removesuffix(".json")
-        if old not in current and Manifest.load(old):  # only what a manifest vouches for is ours to remove
-            old.unlink(missing_ok=True)
-            index_path(old).unlink(missing_ok=True)
-            manifest.unlink()  # goes last, so that a crash leaves nothing forgotten
+    return saved is not None and FeatureSpec.from_json(saved["features"]) == features

@@ -6,13 +6,12 @@ less           ten files, so that readers can share them
 little         as many files as have 10 MB each, at least one: opening small files costs more than it gains
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tfr_assets.layout import Layout
 from tfr_assets.records.files import write_atomically
+from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.writing.dataset import MAX_SHARDS, Dataset
 from tfr_assets.writing.plan import plan_features
@@ -109,14 +108,15 @@ def _estimate(dataset: Dataset, inventory: Inventory, first: int, rows: int) -> 
 def save_planned(layout: Layout, sizes: list[SplitSize]) -> None:
     """Saves the numbers of shards, for whoever loads the dataset's definition next."""
     document = {size.split: size.shards for size in sizes}
-    write_atomically(layout.planned, (json.dumps(document) + "\n").encode())
+    write_atomically(layout.planned, seal({"shards": document}))
 
 
 def load_planned(layout: Layout, splits: tuple[str, ...]) -> Mapping[str, int] | None:
-    """Returns the planned numbers of shards; None if there are none for these splits."""
+    """Returns the planned numbers of shards; None if there are none for these splits, or none that can be believed."""
     try:
-        planned: Any = json.loads(layout.planned.read_text())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        planned = (unseal(layout.planned.read_bytes()) or {}).get("shards")
+    except OSError:
         return None
-    fits = isinstance(planned, dict) and set(planned) == set(splits)
-    return planned if fits and all(isinstance(count, int) and count > 0 for count in planned.values()) else None
+    if not isinstance(planned, dict) or set(planned) != set(splits):
+        return None
+    return planned if all(isinstance(count, int) and count > 0 for count in planned.values()) else None

@@ -1,6 +1,7 @@
 """`tfr_assets.write`: what a program calls that has data and wants TFRecord files of it."""
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,8 @@ from tfr_assets.records.features import FeatureOptions, FeatureSpec
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.schema import derive_spec
 from tfr_assets.writing.dataset import MAX_SHARDS
-from tfr_assets.writing.shard import remove_unplanned, save_feature_spec
+from tfr_assets.writing.shard import save_feature_spec
+from tfr_assets.writing.stray import remove_strays
 from tfr_assets.writing.tfds import withdraw_tfds_files
 from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.registry import Writer, writer_named
@@ -142,8 +144,9 @@ def write(
             if plan.features is None:
                 feature_spec_path(folder).unlink(missing_ok=True)
             else:
-                save_feature_spec(folder, plan.features)
-            remove_unplanned(f"{folder.name}-{split}.tfrecord-?????-of-?????", set(paths))
+                save_feature_spec(folder, plan.features, [path.name for path in paths])
+            pattern = re.escape(f"{folder.name}-{split}") + r"\.tfrecord-\d{5}-of-\d{5}"
+            remove_strays(folder, pattern, {path.name for path in paths}, only_vouched=True)
     return Written(
         paths=paths,
         manifests=manifests,

@@ -22,6 +22,7 @@ from tfr_assets.reading.bench.report import Report, make_report
 from tfr_assets.reading.bench.timeline import FILES, RECORDS, Timeline
 from tfr_assets.reading.locate import locate
 from tfr_assets.reading.recommendation import recommend, recommended_reader
+from tfr_assets.records.sealed import seal, unseal
 
 LANES = ("open", "read", "map", "train")
 
@@ -135,16 +136,18 @@ def test_the_fastest_is_recommended_and_used(saved: dict[str, Path], layout: Lay
 
 def test_another_machine_is_warned_about(layout: Layout, saved: dict[str, Path]) -> None:
     path = layout.readers / "recommendation.json"
-    content = path.read_text()
+    content = path.read_bytes()
+    values = unseal(content)
+    assert values
     try:
-        path.write_text(content.replace('"cores": ', '"cores": 1'))
+        path.write_bytes(seal(values | {"hardware": values["hardware"] | {"cores": 1000}}))
         with pytest.warns(UserWarning, match=r"reader 'vectorized' was the fastest on .*`tfr bench readers sample`"):
             assert recommended_reader(layout.folder) == "vectorized"
         with pytest.warns(UserWarning, match="was the fastest on") as told:
             tfr_assets.read(layout.folder)
         assert told[0].filename == __file__  # the line that reads, not one of the library
     finally:
-        path.write_text(content)
+        path.write_bytes(content)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"reader": "warp", "hardware": {}}'])

@@ -1,0 +1,179 @@
+"""Whatever is wrong in a dataset's folder is found by verifying it, and gone after the next run."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.records.reference import flipped
+from tfr_assets.cli.verify import audit_folders, find_files, verify_files
+from tfr_assets.layout import Layout, index_path, manifest_path
+from tfr_assets.reading.bench.hardware import Hardware
+from tfr_assets.reading.recommendation import Recommendation, recommended_reader
+from tfr_assets.sources import Source
+from tfr_assets.writing import sizing
+from tfr_assets.writing.dataset import Dataset
+from tfr_assets.writing.merged import merge_shards
+from tfr_assets.writing.plan import load_inventory
+
+from .conftest import MakeDataset, files, write_all_shards
+
+
+def run(dataset: Dataset) -> None:
+    """Does what `tfr run` does with all that lies in a dataset's folder."""
+    write_all_shards(dataset)
+    sizing.save_planned(dataset.layout, sizing.split_sizes(dataset, load_inventory(dataset)))
+    merge_shards(dataset)
+
+
+def found_in(path: Path) -> str:
+    """What `tfr verify` finds wrong."""
+    reports = [*verify_files(find_files([path]), quiet=True), *audit_folders([path])[0]]
+    return "\n".join(str(fault) for report in reports for fault in (*report.faults, *report.feature_faults))
+
+
+@pytest.fixture
+def dataset(make: MakeDataset, raw: Path) -> Dataset:
+    """A dataset of which everything is there, a landing, a plan and a recommendation among it."""
+    made = make(source=Source(path=str(raw), shuffle_seed=1), shards=3)
+    run(made)
+    Recommendation("columnar", "it is fast", {"columnar": 5.0}, {}, 1, Hardware.here(), "1", "now").save(
+        made.layout.readers
+    )
+    assert found_in(made.layout.folder) == ""
+    return made
+
+
+def test_a_flipped_bit_anywhere_is_found_and_healed(dataset: Dataset) -> None:
+    layout, generator = dataset.layout, random.Random(1)
+    before = files(layout.folder)
+    assert len(before) == (3 + 1) * 3 + 3 + 2 + 2 + 1
+    for name, content in before.items():
+        path = layout.folder / name
+        for bit in generator.sample(range(8 * len(content)), 12):
+            path.write_bytes(flipped(content, bit))
+            assert Path(name).name in found_in(layout.folder), (name, bit)
+        if path.name == "recommendation.json":  # written by measuring only, and as if it were absent
+            assert recommended_reader(layout.folder) is None
+            path.write_bytes(content)
+        run(dataset)
+        assert found_in(layout.folder) == "", name
+        assert _lasting(files(layout.folder)) == _lasting(before)
+
+
+def _lasting(content: dict[str, bytes]) -> dict[str, bytes]:
+    """All but what tells when and where raw data was landed."""
+    return {name: data for name, data in content.items() if not name.endswith(("inventory.json", "landing.json"))}
+
+
+def test_a_file_cut_or_emptied_is_found(dataset: Dataset) -> None:
+    for name, content in files(dataset.layout.folder).items():
+        path = dataset.layout.folder / name
+        for wrong in (b"", content[:-1], content + b"\n"):
+            path.write_bytes(wrong)
+            assert path.name in found_in(dataset.layout.folder), name
+        path.write_bytes(content)
+
+
+def parts(path: Path) -> list[Path]:
+    return [path, index_path(path), manifest_path(path)]
+
+
+def swap(layout: Layout) -> None:
+    first, second = (layout.shard_path(f"train-0000{n}-of-00003") for n in (0, 1))
+    for one, other in zip(parts(first)[:2], parts(second)[:2], strict=True):
+        one.rename(one.parent / "x")
+        other.rename(one)
+        (one.parent / "x").rename(other)
+
+
+def swap_all(layout: Layout) -> None:
+    first, second = (layout.shard_path(f"train-0000{n}-of-00003") for n in (0, 1))
+    swap(layout)
+    for path, content in zip((first, second), [manifest_path(p).read_bytes() for p in (second, first)], strict=True):
+        manifest_path(path).write_bytes(content)
+
+
+def copy_over(layout: Layout) -> None:
+    shutil.copy(layout.shard_path("train-00001-of-00003"), layout.shard_path("train-00000-of-00003"))
+
+
+def copy_all_over(layout: Layout) -> None:
+    pair = (layout.shard_path(f"train-0000{n}-of-00003") for n in (1, 0))
+    for source, target in zip(*map(parts, pair), strict=True):
+        shutil.copy(source, target)
+
+
+def delete(layout: Layout) -> None:
+    for part in parts(layout.shard_path("train-00000-of-00003")):
+        part.unlink()
+
+
+def delete_all(layout: Layout) -> None:
+    for name in ("train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"):
+        for part in parts(layout.shard_path(name)):
+            part.unlink()
+
+
+def leave_unvouched(layout: Layout) -> None:
+    """As does a process that is killed between a shard's rename and its manifest."""
+    shutil.copy(layout.shard_path("train-00000-of-00003"), layout.shard_path("train-00000-of-00007"))
+
+
+def duplicate(layout: Layout) -> None:
+    pair = (layout.shard_path(name) for name in ("train-00000-of-00003", "train-00003-of-00004"))
+    for source, target in zip(*map(parts, pair), strict=True):
+        shutil.copy(source, target)
+
+
+def leave_index(layout: Layout) -> None:
+    index_path(layout.shard_path("train-00000-of-00007")).write_text("0 20\n")
+
+
+def drop_index(layout: Layout) -> None:
+    index_path(layout.shard_path("train-00001-of-00003")).unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (swap, "-00000-of-00003"), (swap_all, "-00001-of-00003"), (copy_over, "-00000-of-00003"),
+        (copy_all_over, "it is that of sample-train.tfrecord-00001-of-00003, so that the file was copied or renamed"),
+        (delete, "-00000-of-00003: record 0 at byte 0: file is missing"), (delete_all, "-00002-of-00003"),
+        (leave_unvouched, "-00000-of-00007: record 0 at byte 0: no manifest vouches"), (duplicate, "-00003-of-00004"),
+        (leave_index, "-00000-of-00007.idx"), (drop_index, "-00001-of-00003.idx"),
+    ],
+    ids=lambda case: getattr(case, "__name__", ""),
+)  # fmt: skip
+def test_files_that_are_missing_mixed_up_or_left_over(
+    damage: Callable[[Layout], None], named: str, dataset: Dataset
+) -> None:
+    layout = dataset.layout
+    before = files(layout.folder)
+    damage(layout)
+    assert named in found_in(layout.folder)
+    assert named in found_in(layout.shards)
+    run(dataset)
+    assert files(layout.folder) == before
+
+
+def test_what_is_not_ours_is_named_and_stays(dataset: Dataset) -> None:
+    path = dataset.layout.shards / "mine.tfrecord"
+    path.write_bytes(b"")
+    assert [str(path) in note for note in audit_folders([dataset.layout.folder])[1]] == [True]
+    run(dataset)
+    assert path.exists() and found_in(dataset.layout.folder) == ""
+
+
+def test_what_a_killed_process_left_is_named_and_removed(dataset: Dataset) -> None:
+    folder = dataset.layout.shards
+    for left in (
+        folder / ".sample-train.tfrecord-00000-of-00009.abcd1234.tmp",
+        folder / "index" / ".sample-train.tfrecord-00000-of-00009.idx.abcd1234.tmp",
+    ):
+        left.write_bytes(b"half")
+        assert any(str(left) in note for note in audit_folders([dataset.layout.folder])[1])
+        run(dataset)
+        assert not left.exists()

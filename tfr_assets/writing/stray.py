@@ -1,0 +1,60 @@
+"""Files in a folder of TFRecord files that do not belong to the current ones.
+
+They are shards of an earlier number, what a killed process left between two steps, or copies under other names. A
+folder of a dataset holds nothing but the dataset's own: whatever there is named as one of its files is removed once all
+current files are there. What is named otherwise is somebody else's and stays.
+"""
+
+import re
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from tfr_assets.layout import index_path, manifest_path
+from tfr_assets.records.files import abandoned_files
+from tfr_assets.records.manifest import Manifest
+
+SHARD, MERGED = r"-[A-Za-z0-9_]+\.tfrecord-\d{5}-of-\d{5}", r"-[A-Za-z0-9_]+\.tfrecord"
+
+
+def places_of(folder: Path) -> dict[Path, str]:
+    """Returns where TFRecord files, their indexes and their manifests lie, and what their names end in."""
+    return {folder: "", index_path(folder / "any").parent: ".idx", manifest_path(folder / "any").parent: ".json"}
+
+
+def names_in(folder: Path) -> set[str]:
+    """Returns the names of all files in a folder, and of all that a manifest or an index there is for."""
+    return {
+        path.name.removesuffix(suffix)
+        for place, suffix in places_of(folder).items()
+        for path in place.glob(f"[!.]*{suffix}")
+        if path.is_file()
+    }
+
+
+def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vouched: bool = False) -> None:
+    """Removes files whose names fit a pattern, except the current ones, with their indexes and manifests.
+
+    Another process may be doing the same.
+
+    Args:
+        folder: Where they lie.
+        pattern: Regular expression of the whole names of those that may go.
+        current: Names of those that stay.
+        only_vouched: Whether what no manifest vouches for may be somebody else's, and stays.
+
+    Raises:
+        OSError: The file system refused.
+    """
+    ours = re.compile(pattern)
+    for name in sorted(names_in(folder)):
+        path = folder / name
+        if name in current or not ours.fullmatch(name) or (only_vouched and not Manifest.load(path)):
+            continue
+        for part in (path, index_path(path), manifest_path(path)):  # it goes last: a crash leaves nothing forgotten
+            part.unlink(missing_ok=True)
+    for place, suffix in places_of(folder).items():
+        for temporary, name in abandoned_files(place).items():
+            if ours.fullmatch(name.removesuffix(suffix)):
+                with suppress(FileNotFoundError):
+                    temporary.unlink()
