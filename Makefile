@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 export DAGSTER_HOME := $(CURDIR)
 export DAGSTER_DISABLE_TELEMETRY := 1
+TORTURE := tests/torture $(wildcard tests/records/test_fuzz_decode.py tests/components/test_components_steps.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test test-e2e bench lint types check clean
+.PHONY: help run ui test torture test-e2e bench lint types check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +24,11 @@ ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
 
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest -n auto
+
+torture: $(VENV)/.dev ## crashes, kills, full disks, flipped bits at random, for minutes; prints its seed
+	@export TFR_TORTURE_SEED=$${TFR_TORTURE_SEED:-$$(date +%s)} TFR_TORTURE_SECONDS=$${TFR_TORTURE_SECONDS:-10}; \
+	  echo "TFR_TORTURE_SEED=$$TFR_TORTURE_SEED TFR_TORTURE_SECONDS=$$TFR_TORTURE_SECONDS"; \
+	  $(BIN)/python -m pytest -n auto -v $(TORTURE)
 
 test-e2e: $(VENV)/.e2e ## try the UI in a real browser: Chromium, which root gets with apt if it is missing
 	@command -v chromium chromium-browser google-chrome >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \

@@ -121,6 +121,8 @@ def temporary_folder(landing: Path) -> Iterator[Path]:
         raise WriteError(f"{landing}: cannot write there: {error.strerror}.") from error
     try:
         yield folder
+    except OSError as error:  # what fails to be read is a SourceError by now
+        raise WriteError(f"{landing}: cannot write there: {error}. Nothing was changed.") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -168,7 +170,8 @@ def finish(temporary: Path, landing: Path, fingerprint: str, landed: Landed) -> 
     final = folder_of(landing, fingerprint)
     with _writing(final):
         with (temporary / "landing.json").open("xb") as file:
-            file.write(seal(asdict(landed)))
+            parts = [asdict(replace(part, path=Path(part.path).name)) for part in landed.parts]
+            file.write(seal(asdict(landed) | {"parts": parts}))
             file.flush()
             os.fsync(file.fileno())
         sync_folder(temporary)
@@ -183,8 +186,8 @@ def finish(temporary: Path, landing: Path, fingerprint: str, landed: Landed) -> 
             temporary.rename(final)
             shutil.rmtree(broken, ignore_errors=True)
         sync_folder(landing)
-    parts = [replace(part, path=str(final / Path(part.path).name)) for part in landed.parts]
-    return replace(landed, parts=tuple(replace(p, signature=RawFile(p.path, "parquet").info()[1]) for p in parts))
+    moved = [replace(part, path=str(final / Path(part.path).name)) for part in landed.parts]
+    return replace(landed, parts=tuple(replace(p, signature=RawFile(p.path, "parquet").info()[1]) for p in moved))
 
 
 def remove_landings(landing: Path, keep: Sequence[SourceFile]) -> None:

