@@ -1,14 +1,12 @@
 """What Dagster loads: every dataset in `defs/`, and how their steps are executed."""
 
-from pathlib import Path
-
 import dagster as dg
 
 from tfr_assets.components.executor import build_executor
+from tfr_assets.components.load import load_all
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """Returns the definitions of all datasets."""
-    datasets = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
-    return dg.Definitions.merge(datasets, dg.Definitions(executor=build_executor()))
+    return dg.Definitions.merge(load_all(), dg.Definitions(executor=build_executor()))

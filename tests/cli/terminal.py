@@ -90,7 +90,7 @@ class Terminal:
 
     def tfr(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=900)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def start_held(self, *arguments: str) -> "subprocess.Popen[str]":
@@ -106,7 +106,7 @@ class Terminal:
             assert process.poll() is None, process.communicate()
             return (self.root / "held").exists()
 
-        wait_for(held, 200)
+        wait_for(held, 600)
         (self.root / "held").unlink()
 
     def instance(self) -> dg.DagsterInstance:

@@ -58,7 +58,7 @@ class Ui:
             )
             for command in (webserver, ["dagster._daemon", "run", "-w", "workspace.yaml"])
         ]
-        wait_for(self._answers, 300)
+        wait_for(self._answers, 600)
 
     def kill(self) -> None:
         """Kills all processes at once, and with them those of the runs that they launched."""
@@ -70,7 +70,7 @@ class Ui:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/graphql", body, {"content-type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=200) as answer:
+        with urllib.request.urlopen(request, timeout=900) as answer:
             return json.load(answer)["data"]
 
     def launch_raw(self) -> str:
@@ -120,7 +120,7 @@ def run_of(ui: Ui, run_id: str) -> dg.DagsterRun:
 
 def wait_for_status(ui: Ui, run_id: str, *wanted: Status) -> None:
     with ui.terminal.instance() as instance:
-        wait_for(lambda: instance.get_run_by_id(run_id).status in wanted, 300, ui.log)  # type: ignore[union-attr]
+        wait_for(lambda: instance.get_run_by_id(run_id).status in wanted, 600, ui.log)  # type: ignore[union-attr]
 
 
 def test_a_killed_run_of_the_terminal_ends_within_a_poll_and_lets_the_queue_go_on(ui: Ui) -> None:
@@ -145,7 +145,7 @@ def test_a_run_of_the_terminal_can_be_stopped_in_the_ui(ui: Ui) -> None:
     run_id = ui.terminal.runs()[-1].run_id
     found = ui.ask(_TERMINATE, id=run_id)["terminateRun"]
     assert found["__typename"] == "TerminateRunSuccess", found
-    _, err = process.communicate(timeout=200)
+    _, err = process.communicate(timeout=900)
     assert process.returncode == 130, err
     assert run_of(ui, run_id).status is Status.CANCELED
     ui.terminal.hold.unlink()
@@ -155,7 +155,7 @@ def test_a_run_whose_ui_was_killed_is_ended_and_launched_again_when_the_ui_is_ba
     ui.terminal.hold.touch()
     (ui.terminal.root / "held").unlink(missing_ok=True)
     killed = ui.launch_raw()
-    wait_for((ui.terminal.root / "held").exists, 300, ui.log)
+    wait_for((ui.terminal.root / "held").exists, 600, ui.log)
     ui.kill()
     assert run_of(ui, killed).status is Status.STARTED
     ui.terminal.hold.unlink()
@@ -163,4 +163,4 @@ def test_a_run_whose_ui_was_killed_is_ended_and_launched_again_when_the_ui_is_ba
     wait_for_status(ui, killed, Status.FAILURE)
     with ui.terminal.instance() as instance:
         again = dg.RunsFilter(tags={"dagster/parent_run_id": killed}, statuses=[Status.SUCCESS])
-        wait_for(lambda: bool(instance.get_runs(again)), 300, ui.log)
+        wait_for(lambda: bool(instance.get_runs(again)), 600, ui.log)

@@ -45,7 +45,7 @@ def test_two_first_runs_at_once_both_succeed(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     started = [terminal.start("plan", "few") for _ in range(3)]
     for process in started:
-        _, err = process.communicate(timeout=300)
+        _, err = process.communicate(timeout=900)
         assert process.returncode == 0, err
     assert terminal.statuses() == ["SUCCESS"] * 3
 
@@ -69,7 +69,7 @@ def test_a_home_that_becomes_full_in_the_middle_of_a_run_says_so(tmp_path: Path,
     process = terminal.start_held("plan", "few")
     fill(terminal.home)
     terminal.hold.unlink()
-    _, err = process.communicate(timeout=300)
+    _, err = process.communicate(timeout=900)
     assert process.returncode == 1, err
     assert "Traceback" not in err
     assert str(terminal.home) in err and "full" in err

@@ -34,7 +34,7 @@ def test_a_stopped_run_is_canceled_and_tells_by_which_signal(
 ) -> None:
     process = terminal.start_held("run", "few")
     (os.killpg if group else os.kill)(process.pid, number)
-    _, err = process.communicate(timeout=200)
+    _, err = process.communicate(timeout=900)
     assert process.returncode == code, err
     assert "interrupted; run again" in err and "failed" not in err
     assert terminal.runs()[-1].status is dg.DagsterRunStatus.CANCELED
@@ -84,11 +84,11 @@ def test_two_runs_of_a_dataset_wait_for_each_other_and_say_so(terminal: Terminal
                 log.message for log in logs
             )
 
-        wait_for(waits, 200)
+        wait_for(waits, 600)
     assert not (terminal.root / "held").exists() or first.poll() is None
     terminal.hold.unlink()
     for process in (first, second):
-        _, err = process.communicate(timeout=300)
+        _, err = process.communicate(timeout=900)
         assert process.returncode == 0, err
     assert terminal.statuses()[-2:] == ["SUCCESS", "SUCCESS"]
 

@@ -25,7 +25,8 @@ FEW = ["serial", "sharded_threads", SEED]
 @pytest.fixture(scope="module")
 def measured(project: Project, make_dataset: Callable[..., str]) -> tuple[str, Ran]:
     """A dataset whose writers were measured in one run; look, do not touch."""
-    name = make_dataset("raced", bench={"writers": {"rows": 600, "workers": [1, 2], "repeats": 2, "only": FEW}})
+    writers = {"rows": 600, "workers": [1, 2], "repeats": 2, "only": FEW}
+    name = make_dataset("raced", bench={"writers": writers, "readers": {}})
     assert project.run(f"Plan_shards_{name}").ok
     return name, project.run(f"Bench_writers_{name}", FEW)
 

@@ -474,7 +474,7 @@ def test_ranges_cover_a_share_once(written: Written, monkeypatch: pytest.MonkeyP
     start, stop = share_of(files.records, (1, 3))
     found = list(plan_ranges(files, (1, 3)))
     assert sum(wanted.records for wanted in found) == stop - start
-    assert len(found) > 5 if compression == "none" else len(found) == 2
+    assert len(found) > 5 if compression == "none" else len(found) <= 2
     for wanted in found:
         index = read_index(index_path(Path(wanted.path)))
         assert wanted.start == (index[wanted.segments[0].first, 0] if compression == "none" else 0)

@@ -140,11 +140,10 @@ def test_a_part_of_swapped_shards_is_refused(short_segments: None, tmp_path: Pat
     layout = write_version(tmp_path, 0)
     shards = shards_of(layout)
     swap(shards[1], shards[2])
-    for reader in ("vectorized", "columnar", "file_queue", "sharded"):
+    for reader in ("vectorized", "columnar", "file_queue"):
         for share in range(3):
             with pytest.raises(tf.errors.InvalidArgumentError, match="is not the file that its manifest"):
                 ids(tfr_assets.read(layout.shards, 50, reader=reader, shard=(share, 3)))
-                assert share != 1, "its records are all of one of them, in the middle"
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
@@ -233,11 +232,11 @@ def test_no_reader_depends_on_the_index(
     right = source["id"].to_pylist()
     assert ids(tfr_assets.batches(layout.shards, 13)) == right
     for count in (2, 5):
-        shares = [(i, count) for i in range(count)]
-        assert list(chain(*(ids(tfr_assets.batches(layout.shards, 13, shard=share)) for share in shares))) == right
-        for reader in ("columnar", "vectorized", "naive"):
-            read = (ids(tfr_assets.read(layout.shards, 13, reader=reader, shard=share)) for share in shares)
-            assert list(chain(*read)) == right
+        shares = (tfr_assets.batches(layout.shards, 13, shard=(i, count)) for i in range(count))
+        assert list(chain(*map(ids, shares))) == right
+    for reader in ("columnar", "vectorized"):
+        read = (tfr_assets.read(layout.shards, 13, reader=reader, shard=(i, 2)) for i in range(2))
+        assert list(chain(*map(ids, read))) == right
 
 
 def test_damage_elsewhere_does_not_hinder_a_share(short_segments: None, tmp_path: Path) -> None:

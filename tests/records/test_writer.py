@@ -16,6 +16,7 @@ from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.example import Frames
 from tfr_assets.records.index import read_index
 from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.merge import merge_files
 from tfr_assets.records.report import examine, is_intact
 from tfr_assets.records.schema import derive_spec
 from tfr_assets.records.writer import write_file
@@ -161,6 +162,59 @@ def test_no_manifest_vouches_for_a_file_whose_writing_was_cut_off(
                 assert is_intact(path, manifest) and manifest.records == 2, (step, die_at)
             else:
                 assert examine(path).ok, (step, die_at)  # one of the two, whole
+
+
+def _steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Notes what is removed, renamed and synced from now on, by name."""
+    noted: list[tuple[str, str]] = []
+    unlink, rename, fsync = os.unlink, os.rename, os.fsync
+
+    def noting_unlink(path: Path) -> None:
+        unlink(path)
+        noted.append(("unlink", Path(path).name))
+
+    def noting_rename(old: str, new: Path) -> None:
+        rename(old, new)
+        noted.append(("rename", new.name))
+
+    def noting_fsync(descriptor: int) -> None:
+        fsync(descriptor)
+        noted.append(("fsync", Path(f"/proc/self/fd/{descriptor}").readlink().name))
+
+    for name, function in (("unlink", noting_unlink), ("rename", noting_rename), ("fsync", noting_fsync)):
+        monkeypatch.setattr(os, name, function)
+    return noted
+
+
+def test_every_step_of_replacing_a_file_is_on_the_disk_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old manifest is gone for good before the new file has its name, and the new manifest comes last."""
+    path = tmp_path / "shards" / "file"
+    write = {"write": lambda: write_file(path, [as_frames(PAYLOADS)])}
+    part = tmp_path / "part"
+    inputs = [(part, write_file(part, [as_frames(PAYLOADS)]))]
+    write["merge"] = lambda: merge_files(inputs, path)
+    for function in write.values():
+        write["write"]()
+        with monkeypatch.context() as patch:
+            noted = _steps(patch)
+            function()
+        names = [(step, name) for step, name in noted if not name.endswith(".tmp")]
+        assert names == [
+            ("unlink", "file.json"), ("fsync", "manifest"),
+            ("rename", "file"), ("fsync", "shards"),
+            ("rename", "file.idx"), ("fsync", "index"),
+            ("rename", "file.json"), ("fsync", "manifest"),
+        ]  # fmt: skip
+
+
+def test_new_folders_are_on_the_disk_before_what_lies_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = _steps(monkeypatch)
+    write_file(tmp_path / "a" / "b" / "file", [as_frames(PAYLOADS)])
+    renamed = noted.index(("rename", "file"))
+    for folder in (tmp_path.name, "a", "b"):
+        assert ("fsync", folder) in noted[:renamed]
 
 
 def test_the_index_is_part_of_being_intact(tmp_path: Path) -> None:

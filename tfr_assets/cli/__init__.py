@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from tfr_assets.cli.execute import Outcome, Progress
+    from tfr_assets.cli.status import Status
     from tfr_assets.components.dataset import TFRecordDataset
     from tfr_assets.records.report import FileReport
     from tfr_assets.writing.dataset import Dataset
@@ -81,12 +82,26 @@ def cli() -> None:
 def list_datasets(as_json: bool) -> None:
     """List the datasets and what there is of them."""
     from tfr_assets.cli.status import status_of
-    from tfr_assets.components.load import load_datasets
+    from tfr_assets.components.load import dataset_names, load_component
 
-    rows = [status_of(dataset) for dataset in load_datasets().values()]
+    rows, broken = [], {}
+    for name in dataset_names():
+        try:
+            if found := load_component(name):
+                rows.append(status_of(found[1]))
+        except ConfigError as problem:
+            broken[name] = str(problem)
     if as_json:
-        _print_json([asdict(row) for row in rows])
-        return
+        _print_json([asdict(row) for row in rows] + [{"name": name, "error": error} for name, error in broken.items()])
+    else:
+        _show_datasets(rows)
+    for name, error in broken.items():
+        click.echo(f"tfr: {name} cannot be loaded: {error}", err=True)
+    if broken:
+        sys.exit(2)
+
+
+def _show_datasets(rows: "list[Status]") -> None:
     from tfr_assets.cli.terminal import out, table
 
     if not rows:

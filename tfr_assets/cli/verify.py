@@ -51,7 +51,7 @@ def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: i
     Args:
         files: The files.
         quiet: Show no progress.
-        max_record_bytes: As `examine` takes it.
+        max_record_bytes: As `examine_written` takes it.
     """
     total = sum(file.stat().st_size for file in files if file.is_file())
     shown = nullcontext(None) if quiet else bytes_bar("verifying", total)

@@ -10,10 +10,13 @@
     jobs        what is launched; `verify` reads stored shards back
     automation  what launches it by itself: schedule, watch, assets that follow each other
     bench       what is measured: readers, reader_checks, reader_report, writers
-    executor    one process a step, forked from a server that has imported what steps need (`preload`)
+    executor    steps run in workers, which are forked from a process that has imported what steps need (`preload`)
+    steps       how that is done
+    sqlite      the instance's databases, kept open
     apart       runs of one dataset wait for each other, by `locks`
     runs        runs whose process is dead are ended
     instance    what `dagster.yaml` names: the queue and the launcher that know all this
+    load        all datasets, or the one that a command needs
 
 Modules of the rooms below that come with compiled kernels are imported inside the steps, never by the definitions.
 """

@@ -5,14 +5,13 @@ from importlib import import_module
 from pathlib import Path
 
 import dagster as dg
-import yaml
 from dagster.components.core.component_tree import ComponentTreeException
-from dagster_shared.check import CheckError
-from dagster_shared.error import DagsterUnresolvableSymbolError
 from pydantic import ValidationError
 
+from tfr_assets.components.broken import build_broken
 from tfr_assets.components.dataset import TFRecordDataset
 from tfr_assets.components.executor import build_executor
+from tfr_assets.components.yaml_files import check_yaml
 from tfr_assets.errors import ConfigError
 from tfr_assets.writing.dataset import Dataset
 
@@ -36,7 +35,7 @@ def load_components(project: Path = PROJECT) -> dict[str, tuple[TFRecordDataset,
 
 def dataset_names(project: Path = PROJECT) -> list[str]:
     """Returns the names of the folders with a YAML file, which is not read."""
-    return [path.parent.name for path in sorted(_defs(project).defs_module_path.rglob("defs.yaml"))]
+    return [path.parent.name for path in _files(project)]
 
 
 def load_component(name: str, project: Path = PROJECT) -> tuple[TFRecordDataset, Dataset] | None:
@@ -48,6 +47,48 @@ def load_component(name: str, project: Path = PROJECT) -> tuple[TFRecordDataset,
     file = _file(name, project)
     component = _component(file, _tree(file, project))
     return (component, _dataset(component, file, project)) if isinstance(component, TFRecordDataset) else None
+
+
+def load_all(project: Path = PROJECT) -> dg.Definitions:
+    """Returns the definitions of all datasets, and of what else lies in `defs/`.
+
+    A mistake stays local: a dataset whose YAML cannot be loaded appears as an asset that says why, beside the others.
+    """
+    tree = _defs(project)
+    try:
+        for file in _files(project):
+            check_yaml(file)
+        return dg.load_from_defs_folder(path_within_project=project)
+    except Exception:  # Dagster raises errors of many types, and tells of one dataset only
+        parts, is_broken = [], False
+        for file in _files(project):
+            try:
+                parts.append(_definitions(file, project))
+            except ConfigError as error:
+                is_broken = True
+                parts.append(build_broken(file.parent.name, error))
+        if not is_broken:  # it is a Python file that raises
+            raise
+    others = sorted(path for path in tree.defs_module_path.rglob("*.py") if path.name != "__init__.py")
+    parts += [dg.load_definitions_from_module(import_module(_module_of(path, tree))) for path in others]
+    return dg.Definitions.merge(*parts)
+
+
+def _definitions(file: Path, project: Path) -> dg.Definitions:
+    """Returns what one YAML file defines; raises ConfigError if it cannot be loaded."""
+    tree = _tree(file, project)
+    component = _component(file, tree)
+    if isinstance(component, TFRecordDataset):
+        _dataset(component, file, project)
+    try:
+        return tree.build_defs()
+    except ComponentTreeException as error:
+        raise ConfigError(f"{file}: {_reason(error)}") from error
+
+
+def _module_of(path: Path, tree: dg.ComponentTree) -> str:
+    """Returns the name of a module, or of a folder's package, below `defs/`."""
+    return ".".join([tree.defs_module_name, *path.relative_to(tree.defs_module_path).with_suffix("").parts])
 
 
 @cache
@@ -63,9 +104,7 @@ def load_definitions(name: str, project: Path = PROJECT) -> dg.Definitions:
     tree = _tree(file, project)
     component = _component(file, tree)
     if not isinstance(component, TFRecordDataset) or component.deps:
-        from tfr_assets.definitions import defs
-
-        return defs()
+        return dg.Definitions.merge(load_all(project), dg.Definitions(executor=build_executor()))
     _dataset(component, file, project)
     return dg.Definitions.merge(tree.build_defs(), dg.Definitions(executor=build_executor()))
 
@@ -76,25 +115,24 @@ def _defs(project: Path) -> dg.ComponentTree:
 
 
 def _file(name: str, project: Path) -> Path:
-    files = _defs(project).defs_module_path.rglob("defs.yaml")
-    return next(file for file in sorted(files) if file.parent.name == name)
+    return next(file for file in _files(project) if file.parent.name == name)
+
+
+def _files(project: Path) -> list[Path]:
+    return sorted(_defs(project).defs_module_path.rglob("defs.yaml"))
 
 
 def _tree(file: Path, project: Path) -> dg.ComponentTree:
     """Returns the tree of one folder: to load one component, Dagster reads the YAML of all in its tree."""
-    defs = _defs(project)
-    folder = file.parent.relative_to(defs.defs_module_path)
-    return dg.ComponentTree.from_module(import_module(".".join([defs.defs_module_name, *folder.parts])), project)
+    return dg.ComponentTree.from_module(import_module(_module_of(file.parent, _defs(project))), project)
 
 
 def _component(file: Path, tree: dg.ComponentTree) -> dg.Component:
-    _check_syntax(file)
+    check_yaml(file)
     try:
         return tree.load_component(file.parent)
-    except ComponentTreeException as error:
+    except Exception as error:  # of a type of its own for each way that a file is no component's
         raise ConfigError(f"{file}: {_reason(error)}") from error
-    except (DagsterUnresolvableSymbolError, CheckError) as error:
-        raise ConfigError(f"{file}: {error}") from error
 
 
 def _dataset(component: TFRecordDataset, file: Path, project: Path) -> Dataset:
@@ -104,20 +142,9 @@ def _dataset(component: TFRecordDataset, file: Path, project: Path) -> Dataset:
         raise ConfigError(f"{file}: {error}") from error
 
 
-def _check_syntax(file: Path) -> None:
-    try:
-        empty = not any(yaml.safe_load_all(file.read_text()))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: is no YAML: {error}") from error
-    if empty:
-        raise ConfigError(
-            f"{file}: is empty; it starts with `type: tfr_assets.TFRecordDataset`. Write it, or remove the file"
-        )
-
-
-def _reason(error: ComponentTreeException) -> str:
+def _reason(error: Exception) -> str:
     """Returns what is wrong with the YAML, without Dagster's words around it."""
-    cause = error.__cause__ or error
+    cause = error.__cause__ or error if isinstance(error, ComponentTreeException) else error
     if isinstance(cause, ValidationError):
         return "; ".join(f"{_place(each['loc'])}{each['msg'].removeprefix('Value error, ')}" for each in cause.errors())
     return str(cause)

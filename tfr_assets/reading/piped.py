@@ -22,7 +22,7 @@ def open_piped(url: str, size: int) -> Iterator[int]:
         A descriptor to read from; it cannot be sought in.
 
     Raises:
-        SourceError: The store failed; after the block, if it has read all that came.
+        SourceError: The store failed; after the block, if it has read all that came, or failed for want of more.
     """
     read_end, write_end = os.pipe()
     failures: list[TfrError] = []
@@ -36,10 +36,16 @@ def open_piped(url: str, size: int) -> Iterator[int]:
     thread.start()
     atexit.register(end)  # Python's threads stand still afterwards: who waits for them would wait for ever
     try:
-        yield read_end
-    finally:
-        atexit.unregister(end)
-        os.close(read_end)  # the copying ends with its next write
+        try:
+            yield read_end
+        finally:
+            atexit.unregister(end)
+            os.close(read_end)  # the copying ends with its next write
+    except TfrError as error:
+        thread.join()
+        if failures:
+            raise failures[0] from error  # what was found to be lacking is what the store did not give
+        raise
     thread.join()
     if failures:
         raise failures[0]

@@ -91,7 +91,7 @@ def read(
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file differs from its manifest in size.
 
-    What was opened is what is read, and records of two versions never mix. Damage, or a file that a refresh has replaced
+    What was opened is what is read, and records of two versions never mix. Damage, or a file that a refresh replaced
     since, is a `tf.errors.InvalidArgumentError` while iterating; its message names file, record, byte and kind of what
     is wrong, or says that the dataset must be opened again.
     """

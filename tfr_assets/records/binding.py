@@ -18,7 +18,6 @@ from tfr_assets.records.features import SERIALIZED, SHAPE, Feature
 from tfr_assets.records.jit import address_of
 from tfr_assets.records.lines import Key, first_true, flat_values, line_of
 from tfr_assets.records.nested import null_inside, ragged_part, take_apart
-from tfr_assets.records.serialize import serialized
 from tfr_assets.records.tensor_proto import dtype_number, stored_type
 from tfr_assets.records.tensors import holds_tensors, tensors_of
 
@@ -97,6 +96,8 @@ class Column:
         return physical(array, self._cast, feature.column)
 
     def _serialize(self, array: pa.Array, first_row: int) -> pa.Array:
+        from tfr_assets.records.serialize import serialized  # not above: few need what takes a second to compile
+
         column, shape = self.feature.column, self.feature.shape
         tensors = tensors_of(array, self.feature, first_row)
         values = without_views(tensors.values)

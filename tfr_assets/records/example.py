@@ -13,7 +13,6 @@ from tfr_assets.records.encode import bound, emit
 from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.jit import PADDING, address_of
 from tfr_assets.records.memory import Buffer, Memory
-from tfr_assets.records.sequence import bound_lists, emit_sequences
 from tfr_assets.records.table import FIELDS
 from tfr_assets.records.units import megabytes
 
@@ -98,7 +97,11 @@ class ExampleEncoder:
 
     def _room(self, table: np.ndarray, lists: np.ndarray, start: int, rows: int) -> int:
         room = bound(address_of(table), len(table), start, rows) + PADDING
-        return room + bound_lists(address_of(lists), len(lists), start, rows) if self._lists else room
+        if not self._lists:
+            return room
+        from tfr_assets.records.sequence import bound_lists  # not above: few need what takes seconds to compile
+
+        return room + bound_lists(address_of(lists), len(lists), start, rows)
 
     def _emit(
         self, table: np.ndarray, lists: np.ndarray, start: int, rows: int, sizes: np.ndarray, output: np.ndarray
@@ -107,4 +110,6 @@ class ExampleEncoder:
         context, target = (address_of(table), len(table)), (start, rows, address_of(sizes), address_of(output))
         if not self._lists:
             return emit(*context, *target)
+        from tfr_assets.records.sequence import emit_sequences
+
         return emit_sequences(*context, address_of(lists), len(lists), address_of(self._scratch), *target)

@@ -22,6 +22,8 @@ from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
+from tfr_assets.records.kernel_cache import KernelCache, compiling
+
 if sys.byteorder != "little":
     raise ImportError("tfr_assets supports little-endian CPUs only (x86-64, arm64)")
 
@@ -38,20 +40,25 @@ PORTABLE = os.environ.get("TFR_CRC32C") == "portable" or not _has_crc_instructio
 """Whether CRC32C is computed by table rather than by the CPU's own instruction (SSE 4.2, or arm64's CRC extension)."""
 
 _SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-_STAMP = hashlib.sha256(_SOURCES).hexdigest() + ("-portable" if PORTABLE else "")
+
+
+def _stamp(function: Callable[..., Any]) -> str:
+    """Returns what stands for all sources of a kernel: the whole room, since kernels call across files, and its own."""
+    own = Path(function.__code__.co_filename).read_bytes()
+    return hashlib.sha256(_SOURCES + own).hexdigest() + ("-portable" if PORTABLE else "")
 
 
 def kernel(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compiles a function for exactly one signature, without the GIL, kept on disk for the next process.
 
-    Numba's own cache looks at one file's time only and would keep a kernel whose callee in another file has changed.
-    Here the stamp is the content of the whole room.
+    Numba's own cache looks at one file only and would keep a kernel whose callee in another file has changed.
     """
 
     def compile_now(function: Callable[..., Any]) -> Callable[..., Any]:
-        dispatcher = njit(nogil=True, cache=True)(function)
-        dispatcher._cache._cache_file._source_stamp = _STAMP  # type: ignore[attr-defined]
-        dispatcher.compile(signature)
+        dispatcher = njit(nogil=True)(function)
+        dispatcher._cache = KernelCache(function, _stamp(function))  # type: ignore[attr-defined]
+        with compiling():
+            dispatcher.compile(signature)
         dispatcher.disable_compile()  # another type at run time is a bug of ours, not a reason to compile for seconds
         return dispatcher
 
@@ -64,10 +71,9 @@ def c_function(signature: str, function: Callable[..., Any]) -> CFunc:
     Whatever it calls as `numba.types.ExternalFunction` must be known to LLVM before: `llvmlite.binding.add_symbol`.
     """
     compiled = CFunc(function, normalize_signature(signature), {}, {"nopython": True})
-    compiled.enable_caching()
-    own = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
-    compiled._cache._cache_file._source_stamp = _STAMP + own  # type: ignore[attr-defined]
-    compiled.compile()
+    compiled._cache = KernelCache(function, _stamp(function))  # type: ignore[attr-defined]
+    with compiling():
+        compiled.compile()
     return compiled
 
 

@@ -14,6 +14,7 @@ from tfr_assets.sources.schema import conform, empty_batch, plain_schema, with_u
 
 BATCH_BYTES = 16 << 20  # batches and row groups are made no larger than this, if single rows allow it
 UNIT_BYTES = 64 << 20
+_PARQUET: Mapping[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
 NullCounts = dict[str, int | None]
 
 
@@ -139,7 +140,7 @@ def _parquet(file: RawFile) -> Iterator[pq.ParquetFile]:
     with ExitStack() as stack:
         opened = file.path if file.is_local else stack.enter_context(file.open())
         # Without pre-buffering, columns are read through small buffers instead of whole row groups at once.
-        yield stack.enter_context(pq.ParquetFile(opened, pre_buffer=False, buffer_size=1 << 20))
+        yield stack.enter_context(pq.ParquetFile(opened, **_PARQUET))
 
 
 def _describe_parquet(file: RawFile) -> Contents:

@@ -160,4 +160,4 @@ def describes(folder: Path, features: FeatureSpec) -> bool:
         saved = unseal(feature_spec_path(folder).read_bytes())
     except OSError:
         return False
-    return saved is not None and saved["features"] == features.to_json()
+    return saved is not None and FeatureSpec.from_json(saved["features"]) == features

@@ -242,6 +242,6 @@ def _in_memory(paths: Sequence[Path]) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise WriteError(
-            f"cannot write {paths[0]}{' and others' if len(paths) > 1 else ''}: there is not enough memory for the "
-            f"data ({error or 'out of memory'}); give it in smaller parts or records, or use fewer workers"
+            f"cannot write {paths[0]}{' and others' if len(paths) > 1 else ''}: there is not enough memory "
+            f"({error or 'for the data'}); give it in smaller parts or records, or use fewer workers"
         ) from error

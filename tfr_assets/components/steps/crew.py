@@ -24,7 +24,7 @@ _START = """
 import sys
 sys.path[:] = {path!r}
 from tfr_assets.components.steps.template import main
-main({descriptor})
+main({descriptor}, {parent})
 """
 
 
@@ -86,7 +86,7 @@ class Template:
         self._requests, theirs = Pipe()
         self._first, worker = Pipe()
         self._complete, self._first_is_there = False, False
-        code = _START.format(path=sys.path, descriptor=theirs.fileno())
+        code = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid())
         with theirs, worker:
             # in a process group of its own: Ctrl-C is for the run's process, which tells the workers, once
             self.process = subprocess.Popen(
@@ -133,15 +133,12 @@ class Template:
         return self._expect("ended")
 
     def close(self) -> None:
-        """Ends it, and with it all workers."""
+        """Ends it, and with it all workers; it has nothing to tidy up, and may be busy importing."""
         if not self._first_is_there:
             self._first.close()
         self._requests.close()
-        try:
-            self.process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.process.kill()
+        self.process.wait()
 
     def _request(self, *message: Any) -> None:
         try:

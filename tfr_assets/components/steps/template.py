@@ -1,6 +1,6 @@
 """The process that workers are forked from: it has imported what steps need, and has no thread.
 
-Started as `python -c "... main(DESCRIPTOR)"` by `crew`, which sends requests and, with each, the socket of a worker:
+Started as `python -c "... main(DESCRIPTOR, PARENT)"` by `crew`, which sends requests, with the sockets of workers:
 
     ("prepare", preload, job)  import; load the job; fork a first worker as soon as Dagster is there → ("forked", pid)
     ("fork",)                  fork another one                                                     → ("forked", pid)
@@ -42,8 +42,9 @@ class Definitions:
     dataset: str
 
 
-def main(descriptor: int) -> NoReturn:
-    """Serves the requests until the socket is closed, which happens at the latest when the run's process ends."""
+def main(descriptor: int, parent: int) -> NoReturn:
+    """Serves the requests of the run's process, `parent`, until the socket is closed or that process ends."""
+    _end_with(parent)
     for number in _SIGNALS_TO_IGNORE:
         signal.signal(number, signal.SIG_IGN)
     warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
@@ -55,6 +56,13 @@ def main(descriptor: int) -> NoReturn:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """Has the kernel kill this process when its parent ends, in the middle of whatever it does."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that took effect
+        os._exit(1)
 
 
 def _serve(requests: Connection) -> None:
@@ -104,9 +112,7 @@ def _fork(requests: Connection, socket: int) -> int:
         return pid
     os.set_inheritable(socket, False)
     try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != template:  # it ended before it could be noticed
-            os._exit(1)
+        _end_with(template)
         requests.close()
         work(Connection(socket))
         for stream in (sys.stdout, sys.stderr):

@@ -1,0 +1,31 @@
+"""A dataset whose YAML cannot be loaded, as what the UI shows in its place: an asset and a job that say why."""
+
+import dagster as dg
+
+from tfr_assets.components.jobs import refresh_job
+from tfr_assets.errors import ConfigError
+
+
+def build_broken(name: str, error: ConfigError) -> dg.Definitions:
+    """Returns the definitions that stand in for a dataset: the asset `raw`, whose materialization fails with the error.
+
+    Args:
+        name: The dataset's.
+        error: Why it cannot be loaded, with file, line, field and remedy.
+    """
+    key = dg.AssetKey([name, "raw"])
+
+    @dg.asset(
+        key=key,
+        group_name=name,
+        kinds={"yaml"},
+        tags={"broken": ""},
+        description=f"**This dataset cannot be loaded.** Correct its YAML file, and reload the definitions.\n\n{error}",
+    )
+    def raw() -> None:
+        raise dg.Failure(f"{name} cannot be loaded: {error}", allow_retries=False)
+
+    job = dg.define_asset_job(
+        refresh_job(name), dg.AssetSelection.assets(key), description=f"Cannot be loaded: {error}"
+    )
+    return dg.Definitions(assets=[raw], jobs=[job])
