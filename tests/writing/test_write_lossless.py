@@ -24,7 +24,9 @@ def columns_of(data: Any, path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(
-    "value", [{"x": [1, 2], "y": [3, 4]}, {1, 2}, frozenset("ab"), "ab", b"ab", bytearray(b"ab")], ids=str
+    "value",
+    [{"x": [1, 2], "y": [3, 4]}, {1, 2}, frozenset("ab"), "ab", b"ab", bytearray(b"ab")],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_column_of_a_dict_is_refused(value: Any, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"column 'a' is a value of type \w+.*list or array of its values"):

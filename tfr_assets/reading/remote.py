@@ -78,7 +78,7 @@ def _found(folder: str, names: list[str]) -> list[Found]:
             raise ConfigError(f"there is no {error}; give the URL of a dataset, or of its files") from error
     found = []
     for name, place, size in zip(names, places, sizes, strict=True):
-        manifest = Manifest.from_json(contents[place].decode(errors="replace"))
+        manifest = Manifest.from_json(contents[place], name)
         if manifest is None:
             raise StaleError(f"{folder}/manifest/{name}.json is no readable manifest; copy the folder there again")
         found.append(Found(f"{folder}/{name}", manifest, size))
