@@ -46,6 +46,21 @@ def test_a_program_ends_in_the_middle_of_an_epoch(layout: Layout, reader: str) -
     _run(str(layout.folder), reader)
 
 
+def test_a_program_that_ends_in_the_middle_of_a_file_says_nothing(layout: Layout) -> None:
+    program = """
+import sys
+import tfr_assets
+
+iterator = iter(tfr_assets.read(sys.argv[1], 10, reader="naive"))
+next(iterator)
+kept = [iterator]
+kept.append(kept)  # so that nothing but the interpreter's end ends it
+"""
+    arguments = [sys.executable, "-c", program, str(layout.folder)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=90, check=True)
+    assert "Exception ignored" not in done.stderr
+
+
 def test_a_program_ends_while_it_waits_for_storage(layout: Layout) -> None:
     with slow_server(layout.folder, Storage(first_byte_ms=20, mb_per_second=0.2)) as url:
         _run(url + "/shards", "vectorized")

@@ -102,6 +102,10 @@ class _Generator:
             _last = time.monotonic()
             _inside.discard(self)
 
+    def close(self) -> None:
+        """Ends it where it is. It must not be running."""
+        self._items.close()
+
 
 @atexit.register  # when modules are imported, so that what generators wait for, which registers later, ends before
 def _end_all() -> None:
@@ -110,3 +114,5 @@ def _end_all() -> None:
     until = time.monotonic() + _LONGEST
     while (_inside or time.monotonic() < _last + _QUIET) and time.monotonic() < until:
         time.sleep(0.01)
+    for generator in set(_running.values()) - _inside:
+        generator.close()  # while what it needs to end well is still there
