@@ -52,7 +52,8 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
 def test_an_exception_in_the_middle_leaves_what_was_there(error: type[BaseException], tmp_path: Path) -> None:
     for before in ([], ["file"]):
-        with pytest.raises(error), atomic_file(tmp_path / "file") as descriptor:
+        told = WriteError if error is MemoryError else error
+        with pytest.raises(told), atomic_file(tmp_path / "file") as descriptor:
             write_all(descriptor, NEW)
             raise error
         assert names(tmp_path) == before
