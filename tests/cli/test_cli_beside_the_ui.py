@@ -134,7 +134,7 @@ def test_a_killed_run_of_the_terminal_ends_within_a_poll_and_lets_the_queue_go_o
     wait_for_status(ui, killed, Status.FAILURE)
     wait_for_status(ui, waiting, Status.SUCCESS)
     kill_all(process)
-    history = ui.ask(_HISTORY, job="few_refresh")  # what the page of the job, and the first page, ask for
+    history = ui.ask(_HISTORY, job="Refresh_few")  # what the page of the job, and the first page, ask for
     assert [run["runId"] for run in history["pipelineOrError"]["runs"]] == [killed]
     (run,) = history["runsOrError"]["results"]
     assert run["repositoryOrigin"] == {"repositoryName": "__repository__", "repositoryLocationName": "tfr_assets"}

@@ -113,7 +113,7 @@ def test_the_command_line_lists_all_and_loads_the_good_one(home: Path) -> None:
     assert rows["good"]["shards"] == 2
     for number, (_, says) in enumerate(HOSTILE.values(), 1):
         assert re.search(says, rows[f"broken_{number}"]["error"], re.DOTALL), rows[f"broken_{number}"]["error"]
-        assert f"broken_{number} cannot be loaded" in listed.stderr
+        assert f"broken_{number}" in listed.stderr
     assert "Traceback" not in listed.stderr
     script = (
         "from tfr_assets.components.load import load_definitions as load; load('good').resolve_job_def('Refresh_good')"

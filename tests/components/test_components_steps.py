@@ -218,13 +218,13 @@ def test_a_killed_template_is_no_interrupt_and_the_next_steps_have_another(
 ) -> None:
     name = make_dataset("uprooted")
     faults = [project.fault(key, "wait") for key in KEYS[:2]]
-    process = start_run(project, f"{name}_refresh", KEYS)
+    process = start_run(project, f"Refresh_{name}", KEYS)
     wait_for(lambda: all(Path(f"{fault}.waiting").exists() for fault in faults), 200)
     os.kill(template_of(process.pid), signal.SIGKILL)
     for fault in faults:
         fault.unlink()
     assert process.wait(200) == 0
-    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"{name}_refresh"))[0].run_id)
+    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"Refresh_{name}"))[0].run_id)
     assert ran.run.status is dg.DagsterRunStatus.FAILURE
     said = ran.problems()
     assert sorted(said) == [f"write_shard[{key.replace('-', '_')}]" for key in KEYS[:2]]
@@ -237,12 +237,12 @@ def test_a_killed_template_is_no_interrupt_and_the_next_steps_have_another(
 def test_an_edit_in_mid_run_changes_nothing_for_the_run(project: Project, make_dataset: Callable[..., str]) -> None:
     name = make_dataset("edited")
     fault = project.fault(KEYS[0], "wait")
-    process = start_run(project, f"{name}_refresh", KEYS)
+    process = start_run(project, f"Refresh_{name}", KEYS)
     wait_for(lambda: Path(f"{fault}.waiting").exists(), 200)
     (project.root / project.package / "defs" / name / "defs.yaml").write_text("type: [no, such, thing")
     fault.unlink()
     assert process.wait(200) == 0
-    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"{name}_refresh"))[0].run_id)
+    ran = project.ran(project.instance.get_runs(dg.RunsFilter(job_name=f"Refresh_{name}"))[0].run_id)
     assert ran.ok, ran.problems()
     project.dataset(name, shards=SHARDS)
 

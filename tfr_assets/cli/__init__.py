@@ -95,8 +95,8 @@ def list_datasets(as_json: bool) -> None:
         _print_json([asdict(row) for row in rows] + [{"name": name, "error": error} for name, error in broken.items()])
     else:
         _show_datasets(rows)
-    for name, error in broken.items():
-        click.echo(f"tfr: {name} cannot be loaded: {error}", err=True)
+    for error in broken.values():
+        click.echo(f"tfr: {error}", err=True)
     if broken:
         sys.exit(2)
 
