@@ -72,7 +72,7 @@ def mutate(content: bytes, choose: random.Random) -> bytes:
     kind = choose.choice(
         ("value", "value", "value", "key", "byte", "cut", "deep", "not text", "long", "nothing", "lines")
     )
-    place = choose.randrange(len(content))
+    place = choose.randrange(len(content) or 1)
     if kind in ("value", "key"):
         try:
             return _with_strange(json.loads(content), kind, choose)
@@ -157,7 +157,7 @@ def _mutate_yaml(root: Path, file: Path) -> None:
     for case in cases(short=len(YAML_SNIPPETS)):
         text = YAML.encode()
         for _ in range(choose.randint(1, 2)):
-            place = choose.randrange(len(text))
+            place = choose.randrange(len(text) or 1)
             snippet = YAML_SNIPPETS[case % len(YAML_SNIPPETS)].encode()
             text = choose.choice((text[:place] + snippet + text[place:], text[:place] + snippet, mutate(text, choose)))
         (root / "case").write_text(repr(text[:2000]))

@@ -19,7 +19,7 @@ from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.records.writer import write_file
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.writing.plan import ShardingPlan, load_inventory
-from tfr_assets.writing.stray import SHARD, remove_strays
+from tfr_assets.writing.stray import SHARD, read_manifest, remove_strays
 from tfr_assets.writing.tfds import withdraw_tfds_files, write_tfds_files
 from tfr_assets.writing.tfds_features import image_facts
 
@@ -123,7 +123,7 @@ def finish_shards(plan: ShardingPlan) -> str | None:
     layout = plan.dataset.layout
     with refusals(layout.shards):
         paths = [layout.shard_path(shard) for shard in plan.shards]
-        manifests = [Manifest.load(path) for path in paths]
+        manifests = [read_manifest(path) for path in paths]
         found = [m for m, s in zip(manifests, plan.shards, strict=True) if m and m.made_from == plan.made_from(s)]
         if len(found) < len(manifests):
             return None

@@ -6,12 +6,12 @@ current files are there. What is named otherwise is somebody else's and stays.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from tfr_assets.layout import index_path, manifest_path
-from tfr_assets.records.files import abandoned_files
+from tfr_assets.records.files import abandoned_files, sync_folder
 from tfr_assets.records.manifest import Manifest
 
 SHARD, MERGED = r"-[A-Za-z0-9_]+\.tfrecord-\d{5}-of-\d{5}", r"-[A-Za-z0-9_]+\.tfrecord"
@@ -32,11 +32,16 @@ def names_in(folder: Path) -> set[str]:
     }
 
 
-def _is_vouched_for(path: Path) -> bool:
-    """Whether a manifest is there that can be read as one; that a disk refuses to read it is an error."""
-    with suppress(FileNotFoundError):
-        return Manifest.from_json(manifest_path(path).read_bytes(), path.name) is not None
-    return False
+def read_manifest(path: Path) -> Manifest | None:
+    """Returns the manifest of a file as `Manifest.load` does, but where the disk refuses to read it.
+
+    Raises:
+        OSError: The disk refused, so that nobody knows whether there is a manifest.
+    """
+    try:
+        return Manifest.from_json(manifest_path(path).read_bytes(), path.name)
+    except FileNotFoundError:
+        return None
 
 
 def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vouched: bool = False) -> None:
@@ -54,14 +59,25 @@ def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vou
         OSError: The file system refused.
     """
     ours = re.compile(pattern)
-    for name in sorted(names_in(folder)):
-        path = folder / name
-        if name in current or not ours.fullmatch(name) or (only_vouched and not _is_vouched_for(path)):
-            continue
-        for part in (path, index_path(path), manifest_path(path)):  # it goes last: a crash leaves nothing forgotten
-            part.unlink(missing_ok=True)
+    old = [
+        path
+        for path in (folder / name for name in sorted(names_in(folder).difference(current)))
+        if ours.fullmatch(path.name) and (not only_vouched or read_manifest(path))
+    ]
+    for path in old:
+        path.unlink(missing_ok=True)
+        index_path(path).unlink(missing_ok=True)
+    _sync(places_of(folder) if old else ())
+    for path in old:  # last, when all else is surely gone: a crash leaves nothing that no manifest tells of
+        manifest_path(path).unlink(missing_ok=True)
+    _sync(places_of(folder) if old else ())
     for place, suffix in places_of(folder).items():
         for temporary, name in abandoned_files(place).items():
             if ours.fullmatch(name.removesuffix(suffix)):
                 with suppress(FileNotFoundError):
                     temporary.unlink()
+
+
+def _sync(folders: Iterable[Path]) -> None:
+    for folder in filter(Path.is_dir, folders):
+        sync_folder(folder)
