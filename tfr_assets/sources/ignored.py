@@ -1,6 +1,7 @@
 """What is in a source's folder and is not taken, because of its ending or where a link leads.
 
-All of it is listed and warned of. What comes with data everywhere, such as a README or what a file manager leaves behind, is ignored without a word.
+All of it is listed and warned of. What comes with data everywhere, such as a README or what a file manager leaves
+behind, is ignored without a word.
 """
 
 from collections import Counter
