@@ -63,12 +63,13 @@ def list_any(
     labels: LabelOptions = BY_DEFAULT,
     skip: bool = False,
     medium: Medium = ANY_FILE,
+    follow_links: bool = False,
     **of_source: Any,
 ) -> tuple[pa.Table, Found]:
     """Lists files by a medium that takes any bytes."""
     found = found_in(work / uuid4().hex)
     source = Source(path=str(path), **of_source)
-    return pa.Table.from_batches(list_files(source, medium, labels, skip, found.log.parent, found)), found
+    return pa.Table.from_batches(list_files(source, medium, labels, skip, found.log.parent, found, follow_links)), found
 
 
 def list_kind(source: Source, work: Path) -> tuple[pa.Table, Found]:

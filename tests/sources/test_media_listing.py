@@ -131,13 +131,63 @@ def test_a_folder_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
     assert names(list_any(folder / "a[2].dat", tmp_path)[0]) == ["a[2].dat"]
 
 
-def test_links_are_followed(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data", {"a.dat": b"1"})
-    (folder / "more").symlink_to(write(tmp_path / "elsewhere", {"b.dat": b"2"}))
-    (folder / "c.dat").symlink_to(tmp_path / "elsewhere/b.dat")
-    table, _ = list_any(folder, tmp_path, UNLABELLED)
-    assert names(table) == ["a.dat", "c.dat", "more/b.dat"]
-    assert table["first"].to_pylist() == [ord("1"), ord("2"), ord("2")]
+def linked(tmp_path: Path) -> Path:
+    """Makes a folder with links that lead out of it, and links that do not."""
+    folder = write(tmp_path / "data", {"a.dat": b"1", "in/d.dat": b"3"})
+    write(tmp_path / "data-elsewhere", {"b.dat": b"2"})
+    (folder / "more").symlink_to(tmp_path / "data-elsewhere")
+    (folder / "c.dat").symlink_to("../data-elsewhere/b.dat")
+    (folder / "in/e.dat").symlink_to("../a.dat")
+    (folder / "same").symlink_to("in")
+    return folder
+
+
+def test_links_that_lead_out_are_followed_when_asked(tmp_path: Path) -> None:
+    folder = linked(tmp_path)
+    for path in (folder, folder / "**/*.dat"):
+        table, found = list_any(path, tmp_path, UNLABELLED, follow_links=True)
+        assert names(table) == ["a.dat", "c.dat", "in/d.dat", "in/e.dat", "more/b.dat", "same/d.dat", "same/e.dat"]
+        assert table["first"].to_pylist() == list(b"1231231")
+        assert found.warnings == []
+
+
+def test_links_that_lead_out_are_left_out_by_default(tmp_path: Path) -> None:
+    folder = linked(tmp_path)
+    (tmp_path / "root").symlink_to(folder)
+    (folder / "README").symlink_to("../readme")
+    (folder / "f.txt").symlink_to("../data-elsewhere/f.txt")
+    leads_out = "ignored: it is a link that leads out of the folder, and `follow_links: true` is not said"
+    for root in (folder, tmp_path / "root"):
+        table, found = list_any(root, tmp_path, UNLABELLED)
+        assert names(table) == ["a.dat", "in/d.dat", "in/e.dat", "same/d.dat", "same/e.dat"]
+        lines = dict(line.split("\t") for line in found.log.read_text().splitlines())
+        assert lines == {"more/": leads_out, "c.dat": leads_out, "f.txt": "ignored: its ending is not that of a file"}
+        (warning,) = found.warnings
+        assert "2 links in the folder are ignored" in warning and "say `follow_links: true` to follow them" in warning
+        assert "1 file in the folder is ignored: 1 ending in .txt" in warning
+        table, found = list_any(root / "**/*.dat", tmp_path, UNLABELLED)
+        assert names(table) == ["a.dat", "in/d.dat", "in/e.dat", "same/d.dat", "same/e.dat"]
+        assert dict(line.split("\t") for line in found.log.read_text().splitlines()) == {
+            "more/b.dat": leads_out,
+            "c.dat": leads_out,
+        }
+
+
+def test_a_link_that_the_source_names_is_followed(tmp_path: Path) -> None:
+    folder = linked(tmp_path)
+    assert names(list_any(folder / "c.dat", tmp_path)[0]) == ["c.dat"]
+    assert names(list_any(folder / "more", tmp_path)[0]) == ["b.dat"]
+    assert names(list_any(folder / "more/*.dat", tmp_path)[0]) == ["b.dat"]
+
+
+def test_where_nothing_but_links_is_there_that_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a").symlink_to(write(tmp_path / "elsewhere", {"b.dat": b"2"}))
+    with pytest.raises(SourceError, match=r"no file is there.*1 link in the folder is ignored.*`follow_links: true`"):
+        list_any(tmp_path / "data", tmp_path)
+    write(tmp_path / "data", {"train/1.dat": b""})
+    with pytest.raises(SourceError, match=r"data/a: holds no file, but `splits` names it.*`follow_links: true`"):
+        list_any(tmp_path / "data", tmp_path, UNLABELLED, splits=Splits(folder=("train", "a")))
 
 
 def test_a_link_to_a_folder_that_it_lies_in(tmp_path: Path) -> None:

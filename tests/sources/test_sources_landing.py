@@ -1,6 +1,8 @@
 import json
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -128,6 +130,40 @@ def test_old_landings_and_leftovers_are_removed_and_nothing_else(source: Source,
         kept = {"inventory.json", "mine", running.name, Path(second.landed[0].path).parent.name}
         assert {path.name for path in landing.iterdir()} == kept
     assert Path(first.landed[0].path).parent.name not in kept
+
+
+_LAND_FOR_EVER = """
+import sys, time
+from pathlib import Path
+from tfr_assets.sources import Source, take_inventory
+
+def stop(done, total):
+    if total is None:  # rows are written
+        print("landing", flush=True)
+        time.sleep(600)
+
+take_inventory(Source(path=sys.argv[1]), Path(sys.argv[2]), stop)
+"""
+
+
+def test_a_landing_of_a_killed_process_goes_at_once_and_a_running_one_stays(source: Source, landing: Path) -> None:
+    inventory = take_inventory(source, landing)
+    current = Path(inventory.landed[0].path).parent
+    other = landing.parent / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    command = [sys.executable, "-c", _LAND_FOR_EVER, str(other), str(landing)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout and running.stdout.readline() == "landing\n"
+            (unfinished,) = set(landing.iterdir()) - {current}
+            remove_old_landings(inventory, landing)
+            assert set(landing.iterdir()) == {current, unfinished}
+            assert list(unfinished.glob("part-*"))
+        finally:
+            running.kill()
+    assert unfinished.is_dir()  # a killed process removes nothing
+    remove_old_landings(inventory, landing)
+    assert list(landing.iterdir()) == [current]
 
 
 def test_many_parts_are_one_table(tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:

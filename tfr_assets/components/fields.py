@@ -66,19 +66,19 @@ class SourceField(dg.Model):
     images: str | dict[str, Any] | None = Field(
         None,
         description="Instead of a table: photographs. A folder by class, or a mapping with `path` and labels, classes, "
-        "on_error, column, size, format, quality, max_pixels.",
+        "on_error, follow_links, column, size, format, quality, max_pixels.",
         examples=["photos/", {"path": "photos/", "labels": {"table": "labels.csv", "file": "name", "label": "class"}}],
     )
     audio: str | dict[str, Any] | None = Field(
         None,
         description="Instead of a table: recordings. A folder by class, or a mapping with `path` and labels, classes, "
-        "on_error, samples, rate, mono.",
+        "on_error, follow_links, samples, rate, mono.",
         examples=[{"path": "recordings/", "labels": {"pattern": "(?P<label>[0-9])_.*"}, "samples": "float32"}],
     )
     text: str | dict[str, Any] | None = Field(
         None,
         description="Texts: documents (one a file), lines, or a column of a table; a folder, or a mapping with `path` "
-        "and per, column, encoding, labels, classes, on_error, max_length, tokenizer.",
+        "and per, column, encoding, labels, classes, on_error, follow_links, max_length, tokenizer.",
         examples=["corpus/", {"path": "reviews.csv", "column": "review", "labels": {"column": "stars"}}],
     )
     mixed: dict[str, Any] | None = Field(

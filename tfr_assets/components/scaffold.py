@@ -17,6 +17,7 @@ attributes:
   # Relative paths start at the project's root. A Python function instead:
   #   source: {{callable: "my_package.my_module:my_rows"}}
   # Photographs, recordings, texts: {{images: photos/}}, {{audio: recordings/}}, {{text: corpus/}}
+  # Links out of such a folder are ignored, unless: {{images: {{path: photos/, follow_links: true}}}}
   source: {source}
 
   # Number of files, or auto. Best are 100 to 200 MB each; for less data it does not matter.

@@ -1,6 +1,7 @@
-"""Files in a source's folder that are not taken, because of their endings: each is listed, and all are warned of.
+"""What is in a source's folder and is not taken, because of its ending or where a link leads.
 
-What comes with data everywhere, such as a README or what a file manager leaves behind, is ignored without a word.
+All of it is listed and warned of. What comes with data everywhere, such as a README or what a file manager leaves
+behind, is ignored without a word.
 """
 
 from collections import Counter
@@ -24,13 +25,17 @@ class Ignored:
         log: Where they are listed, a line "FILE<tab>REASON" each; None: nowhere.
         wanted: Endings of those that are taken.
         noun: What one of these is called.
-        counts: Number of all of them, by ending.
+        tells_endings: Whether files of other endings are listed and warned of.
+        counts: Number of all files of other endings, by ending.
+        links: Number of links to files and folders that lead out of the source's folder.
     """
 
     log: Path | None
     wanted: Iterable[str]
     noun: str
+    tells_endings: bool = True
     counts: Counter[str] = field(default_factory=Counter)
+    links: int = 0
     _unexpected: Counter[str] = field(default_factory=Counter)
     _pending: list[str] = field(default_factory=list)
 
@@ -40,10 +45,18 @@ class Ignored:
         ending = path.suffix.lower()
         ending = ending if ending in self.counts or len(self.counts) < _MOST_ENDINGS else _OTHERS
         self.counts[ending] += 1
-        if path.name.lower().partition(".")[0] in _NO_DATA:
+        if not self.tells_endings or path.name.lower().partition(".")[0] in _NO_DATA:
             return ""
         self._unexpected[ending] += 1
-        line = log_line(file, f"ignored: its ending is not that of {self.noun}")
+        return self._list(file, f"its ending is not that of {self.noun}")
+
+    def add_link(self, path: str) -> None:
+        """Counts and lists a link that leads out of the source's folder."""
+        self.links += 1
+        self._list(path, "it is a link that leads out of the folder, and `follow_links: true` is not said")
+
+    def _list(self, file: str, reason: str) -> str:
+        line = log_line(file, f"ignored: {reason}")
         if self.log is not None:
             self._pending.append(line)
             if len(self._pending) >= _LINES:
@@ -59,16 +72,29 @@ class Ignored:
     def warning(self) -> str:
         """Returns what to tell of them; nothing if there are none that may be data."""
         self._flush()
-        if not self._unexpected:
+        said = []
+        if self._unexpected:
+            endings, taken = _told(self._unexpected), ", ".join(self.wanted)
+            files = _are(self._unexpected.total(), "file")
+            said.append(f"{files} ignored: {endings}. Taken are {taken}. If the others are data, convert them.")
+        return " ".join([*said, *filter(None, [self.links_warning()])])
+
+    def links_warning(self) -> str:
+        """Returns what to tell of links; nothing if none leads out of the folder."""
+        if not self.links:
             return ""
-        count = self._unexpected.total()
-        files = "1 file in the folder is" if count == 1 else f"{count:,} files in the folder are"
-        taken = ", ".join(self.wanted)
-        return f"{files} ignored: {_told(self._unexpected)}. Taken are {taken}. If the others are data, convert them."
+        links = _are(self.links, "link")
+        lead, them = ("it leads", "it") if self.links == 1 else ("they lead", "them")
+        return f"{links} ignored: {lead} out of it; say `follow_links: true` to follow {them}."
 
     def __str__(self) -> str:
-        """Returns which endings there are: "2 ending in .txt, 1 ending in nothing"."""
-        return _told(self.counts) if self.counts else "no file at all"
+        """Returns which endings there are: "2 ending in .txt, 1 ending in nothing"; and what to tell of links."""
+        found = _told(self.counts) if self.counts else "no file at all"
+        return f"{found}. {self.links_warning().removesuffix('.')}" if self.links else found
+
+
+def _are(count: int, noun: str) -> str:
+    return f"1 {noun} in the folder is" if count == 1 else f"{count:,} {noun}s in the folder are"
 
 
 def _told(counts: Counter[str]) -> str:

@@ -78,12 +78,12 @@ class Found:
             log.write(log_line(file, reason))
 
     def ignored(self, wanted: Iterable[str], noun: str) -> Ignored:
-        """Returns what counts and lists the files that are not taken, because of their endings."""
-        return Ignored(self.log if self.lists_ignored else None, wanted, noun)
+        """Returns what counts and lists the files that are not taken, because of their endings or as links."""
+        return Ignored(self.log, wanted, noun, self.lists_ignored)
 
     def warn_of(self, ignored: Ignored) -> None:
         """Adds a warning, if files were ignored."""
-        if self.lists_ignored and (warning := ignored.warning()):
+        if warning := ignored.warning():
             self.warnings.append(warning)
 
 

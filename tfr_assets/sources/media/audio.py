@@ -30,7 +30,7 @@ from tfr_assets.sources.media.audio_samples import LARGEST, SampleOptions, check
 from tfr_assets.sources.media.contents import read_contents
 from tfr_assets.sources.media.labels import LabelOptions, label_columns, label_fields, made_nulls, parse_labels
 from tfr_assets.sources.media.listing import Medium, list_files
-from tfr_assets.sources.media.options import check_known, choice, on_error
+from tfr_assets.sources.media.options import check_known, choice, follow_links, on_error
 from tfr_assets.sources.media.tree import root_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _ENCODED, _FORMAT = "audio/encoded", "audio/format"
 _SAMPLES, _FRAMES = "audio/samples", "audio/frames"
 _RATE, _CHANNELS, _DURATION = "audio/sample_rate", "audio/channels", "audio/duration"
 _FILENAME = "audio/filename"
-_OPTIONS = ("labels", "classes", "on_error", "samples", "rate", "mono", "seconds")
+_OPTIONS = ("labels", "classes", "on_error", "follow_links", "samples", "rate", "mono", "seconds")
 _OF_SAMPLES = ("rate", "mono", "seconds")  # have no meaning for files that stay as they are
 
 
@@ -53,11 +53,13 @@ class AudioOptions:
     Attributes:
         labels: Options `labels` and `classes`.
         skip: Option `on_error`: whether bad files are left out.
+        follow_links: Option of this name: whether links that lead out of the folder are followed.
         samples: Options `samples`, `rate`, `mono` and `seconds`; None: files stay as they are.
     """
 
     labels: LabelOptions
     skip: bool
+    follow_links: bool
     samples: SampleOptions | None
 
 
@@ -72,7 +74,12 @@ def parse_options(options: Mapping[str, Any], field: str) -> AudioOptions:
         ConfigError: They cannot be meant so.
     """
     check_known(options, _OPTIONS, field)
-    return AudioOptions(parse_labels(options, field), on_error(options, field), _sample_options(options, field))
+    return AudioOptions(
+        parse_labels(options, field),
+        on_error(options, field),
+        follow_links(options, field),
+        _sample_options(options, field),
+    )
 
 
 def check_options(options: Mapping[str, Any], field: str) -> None:
@@ -92,7 +99,7 @@ def list_rows(source: "Source", work: Path, found: Found) -> Iterator[pa.RecordB
         found.made_by += made_by(options.samples)
     look = partial(_facts, options.samples)
     medium = Medium("recording", _PREFIX, ENDINGS, pa.schema(fields), look, heavy=options.samples is not None)
-    return list_files(source, medium, options.labels, options.skip, work, found)
+    return list_files(source, medium, options.labels, options.skip, work, found, options.follow_links)
 
 
 def expansion(source: "Source", listing: pa.Schema, classes: Mapping[str, tuple[str, ...]]) -> "Recordings":

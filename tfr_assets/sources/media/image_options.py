@@ -6,13 +6,13 @@ from typing import Any
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.sources.media.labels import LabelOptions, parse_labels
-from tfr_assets.sources.media.options import check_known, choice, on_error
+from tfr_assets.sources.media.options import check_known, choice, follow_links, on_error
 
 FORMATS = ("jpeg", "png", "raw")
 MAX_PIXELS = 178_956_970  # where Pillow takes an image for a decompression bomb
 _QUALITY = 95
 _OPTIONS = (
-    *("labels", "classes", "on_error", "column", "max_pixels"),
+    *("labels", "classes", "on_error", "follow_links", "column", "max_pixels"),
     *("size", "format", "quality", "channels"),
 )
 _MOST_PIXELS_OF_A_SIDE = 65_500  # of a JPEG
@@ -42,6 +42,7 @@ class ImageOptions:
     Attributes:
         labels: Options `labels` and `classes`.
         skip: Option `on_error`: whether bad files are left out.
+        follow_links: Option of this name: whether links that lead out of the folder are followed.
         column: Column of tables that holds the images; None: files are images.
         max_pixels: Largest height × width.
         conversion: Options `size`, `format`, `quality` and `channels`; None: images stay byte for byte as they are.
@@ -49,6 +50,7 @@ class ImageOptions:
 
     labels: LabelOptions
     skip: bool
+    follow_links: bool
     column: str | None
     max_pixels: int
     conversion: Conversion | None
@@ -71,6 +73,7 @@ def parse_options(options: Mapping[str, Any], field: str) -> ImageOptions:
     return ImageOptions(
         labels=parse_labels(options, field, rows_have_columns=column is not None),
         skip=on_error(options, field),
+        follow_links=follow_links(options, field, of_files=column is None),
         column=column,
         max_pixels=_whole(options, "max_pixels", MAX_PIXELS, 1, 2**62, field),
         conversion=_conversion(options, field),

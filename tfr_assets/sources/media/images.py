@@ -65,7 +65,7 @@ def list_rows(source: "Source", work: Path, found: Found) -> Iterator[pa.RecordB
         found.made_by.append(f"Pillow {PIL.__version__}")
     if options.column:
         return list_tables(source, options.column, options.labels, options.skip, medium, found)
-    return list_files(source, medium, options.labels, options.skip, work, found)
+    return list_files(source, medium, options.labels, options.skip, work, found, options.follow_links)
 
 
 def expansion(source: "Source", listing: pa.Schema, classes: Mapping[str, tuple[str, ...]]) -> "Images":

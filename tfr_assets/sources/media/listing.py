@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfr_assets.errors import SourceError
+from tfr_assets.sources.ignored import Ignored
 from tfr_assets.sources.kinds import BadFileError, Found
 from tfr_assets.sources.media.file_rows import (
     CLASS_AT,
@@ -37,6 +38,7 @@ def list_files(
     skip: bool,
     work: Path,
     found: Found,
+    follow_links: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yields one row a file, in natural order of their paths below the source's folder.
 
@@ -50,13 +52,15 @@ def list_files(
         skip: Whether bad files are left out (`on_error: skip`) rather than an error.
         work: An existing folder for temporary files.
         found: Filled meanwhile.
+        follow_links: Whether links are followed that lead out of the source's folder.
 
     Raises:
         SourceError: There are no such files, or a file is bad and `skip` is False.
     """
     assert source.path
-    tree = tree_of(source.path, source.storage_options)
-    listing = _Listing(source.path, tree, medium, source.splits.folder if source.splits else (), skip, found)
+    tree = tree_of(source.path, source.storage_options, follow_links)
+    ignored = found.ignored(medium.endings, _article(medium.noun))
+    listing = _Listing(source.path, tree, medium, source.splits.folder if source.splits else (), skip, found, ignored)
     schema = pa.schema([*(pa.field(*column) for column in COLUMNS), *medium.facts])
     yield batch_of([], schema)
     files, folders = listing.files_and_folders(work)
@@ -82,12 +86,23 @@ class _Listing:
     splits: tuple[str, ...]  # folders
     skip: bool
     found: Found
+    ignored: Ignored
 
     def bad(self, file: str, reason: str) -> None:
         """Leaves a file out, or ends the listing with an error."""
         if not self.skip:
             raise SourceError(f"{self.tree.root}/{file}: {reason}. {REMEDY}")
         self.found.skip(file, reason)
+
+    def leads_out(self, path: str) -> None:
+        """Leaves out a link that leads out of the source's folder."""
+        if path.endswith("/") or self._fits(path):
+            self.ignored.add_link(path)
+        else:
+            self.ignored.add(path)
+
+    def _fits(self, path: str) -> bool:
+        return path[path.rfind(".") :].lower() in self.medium.endings
 
     def files_and_folders(self, work: Path) -> tuple[SortedNames, set[str]]:
         """Returns all files with the medium's endings, and the folders that may be classes'.
@@ -96,26 +111,25 @@ class _Listing:
             SourceError: There are none.
         """
         folders: set[str] = set()
-        ignored = self.found.ignored(self.medium.endings, _article(self.medium.noun))
         depth = 2 if self.splits else 1
 
         def fitting() -> Iterator[str]:
-            for path in self.tree.entries(self.bad):
+            for path in self.tree.entries(self.bad, self.leads_out):
                 if not path.isprintable() and (shown := _shown(path)) != path:
                     self.bad(shown, "its name is not UTF-8 text")
                 elif path.endswith("/"):
                     if path.count("/") == depth:
                         folders.add(path)
-                elif path[path.rfind(".") :].lower() in self.medium.endings:
+                elif self._fits(path):
                     yield path
                 else:
-                    ignored.add(path)
+                    self.ignored.add(path)
 
         files = SortedNames(fitting(), work)
         if not files.count:
             looked = f"no {self.medium.noun} is there: looked for {', '.join(self.medium.endings)}"
-            raise SourceError(f"{self.path}: {looked}; found {ignored}.")
-        self.found.warn_of(ignored)
+            raise SourceError(f"{self.path}: {looked}; found {self.ignored}.")
+        self.found.warn_of(self.ignored)
         return files, folders
 
     def labeller(
@@ -142,7 +156,8 @@ class _Listing:
                 if not self.skip:
                     self.bad(file, str(error))
         if splits:
-            raise SourceError(f"{self.tree.root}/{min(splits)}: holds no {self.medium.noun}, but `splits` names it.")
+            said = f"holds no {self.medium.noun}, but `splits` names it. {self.ignored.links_warning()}"
+            raise SourceError(f"{self.tree.root}/{min(splits)}: {said.rstrip()}")
         return labeller
 
     def _place(self, path: str) -> tuple[str | None, str]:

@@ -38,6 +38,25 @@ def on_error(options: Mapping[str, Any], field: str) -> bool:
     return choice(options, "on_error", ("fail", "skip"), "fail", field) == "skip"
 
 
+def follow_links(options: Mapping[str, Any], field: str, of_files: bool = True) -> bool:
+    """Returns whether links are followed that lead out of the source's folder: option `follow_links`.
+
+    Args:
+        options: By name.
+        field: What they are options of, for messages.
+        of_files: Whether files become rows, rather than rows of tables.
+
+    Raises:
+        ConfigError: It is neither true nor false, or given where tables are read.
+    """
+    if "follow_links" in options and not of_files:
+        raise ConfigError(f"{field}.follow_links: has no meaning beside `column`; remove it.")
+    value = options.get("follow_links", False)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{field}.follow_links: expected true or false, found {value!r}.")
+    return value
+
+
 def did_you_mean(found: object, known: Collection[str]) -> str:
     """Returns a question to append to a message, or nothing where no name is close to what was found."""
     close = difflib.get_close_matches(str(found), list(known), n=1)

@@ -82,7 +82,7 @@ def _listed(source: Source, options: TextOptions, work: Path, found: Found) -> I
         return ()
 
     medium = Medium("document", TEXT, options.endings, pa.schema([]), look)
-    return list_files(source, medium, options.labels, options.skip, work, found)
+    return list_files(source, medium, options.labels, options.skip, work, found, options.follow_links)
 
 
 def _tokenizer(source: Source, options: TextOptions) -> Tokenizer | None:

@@ -27,7 +27,7 @@ _Bad = Callable[[str, str], None]  # leaves a file out, or ends the listing with
 def is_one_file(source: Source) -> bool:
     """Whether a source's path names a file rather than a folder or a pattern."""
     assert source.path
-    entries = tree_of(source.path, source.storage_options).entries(lambda folder, reason: None)
+    entries = tree_of(source.path, source.storage_options).entries(lambda folder, reason: None, lambda link: None)
     return list(islice(entries, 2)) == [PurePosixPath(source.path).name]
 
 
@@ -46,7 +46,7 @@ def list_text_lines(source: Source, options: TextOptions, found: Found) -> Itera
     """
     assert source.path
     yield pa.RecordBatch.from_pylist([], _SCHEMA)
-    tree = tree_of(source.path, source.storage_options)
+    tree = tree_of(source.path, source.storage_options, options.follow_links)
 
     def bad(file: str, reason: str) -> None:
         if not options.skip:
@@ -89,7 +89,14 @@ def _places(
     ignored = found.ignored(options.endings, "a text")
     fitting = []
     is_one = is_one_file(source)
-    for path in tree.entries(bad):
+
+    def leads_out(path: str) -> None:
+        if path.endswith("/") or _fits(path, options.endings):
+            ignored.add_link(path)
+        else:
+            ignored.add(path)
+
+    for path in tree.entries(bad, leads_out):
         if path.endswith("/"):
             continue
         if is_one or _fits(path, options.endings):
@@ -100,7 +107,7 @@ def _places(
         looked = f"looked for files ending in {', '.join(options.endings)}"
         there = sorted(ending or "nothing" for ending in ignored.counts)
         told = f"those that are there end in {', '.join(there)}" if there else "there is no file at all"
-        raise SourceError(f"{source}: no text is there: {looked}; {told}.")
+        raise SourceError(f"{source}: no text is there: {looked}; {told}. {ignored.links_warning()}".rstrip())
     found.warn_of(ignored)
     splits: Sequence[str] = source.splits.folder if source.splits else ()
     places: dict[str, tuple[str | None, str]] = {}

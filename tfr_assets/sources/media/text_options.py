@@ -7,7 +7,7 @@ from typing import Any
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.sources.media.labels import LabelOptions, parse_labels
-from tfr_assets.sources.media.options import check_known, choice, on_error
+from tfr_assets.sources.media.options import check_known, choice, follow_links, on_error
 
 TEXT = "text"  # names the column, and begins the names of the others
 DOCUMENT, LINE, ROW = "document", "line", "row"
@@ -15,7 +15,7 @@ ENDINGS = (".txt", ".md", ".rst", ".html", ".htm", ".xml", ".tex")
 _OF_ROWS = ("column", "key", "format", "options")
 _OPTIONS = (
     *("per", "encoding", "endings", *_OF_ROWS),
-    *("labels", "classes", "max_length", "tokenizer", "on_error"),
+    *("labels", "classes", "max_length", "tokenizer", "on_error", "follow_links"),
 )
 
 
@@ -35,6 +35,7 @@ class TextOptions:
         max_length: Most tokens of a text, or without a tokenizer most characters; None: no limit.
         tokenizer: A `tokenizer.json`, or `package.module:function`.
         skip: Option `on_error`: whether texts that cannot be used are left out.
+        follow_links: Option of this name: whether links that lead out of the folder are followed.
     """
 
     per: str | None
@@ -47,6 +48,7 @@ class TextOptions:
     max_length: int | None
     tokenizer: str | None
     skip: bool
+    follow_links: bool
 
 
 def parse_options(options: Mapping[str, Any], field: str) -> TextOptions:
@@ -78,6 +80,7 @@ def parse_options(options: Mapping[str, Any], field: str) -> TextOptions:
         max_length=_parse_length(options.get("max_length"), field),
         tokenizer=options.get("tokenizer"),
         skip=on_error(options, field),
+        follow_links=follow_links(options, field, of_files=per != ROW),
     )
 
 

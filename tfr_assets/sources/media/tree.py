@@ -22,11 +22,12 @@ class Tree(Protocol):
     def is_remote(self) -> bool:
         """Whether reading a file is mostly waiting."""
 
-    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[str]:
+    def entries(self, unreadable: Callable[[str, str], None], leads_out: Callable[[str], None]) -> Iterator[str]:
         """Yields the path of every file, in no order, and of folders, whose paths end in "/".
 
         Args:
             unreadable: Called with the path of a folder that cannot be looked into, and the reason.
+            leads_out: Called with the path of each link that is not followed, because it leads out of the root.
         """
 
     def read(self, file: str) -> bytes:
@@ -39,15 +40,16 @@ class Tree(Protocol):
         """
 
 
-def tree_of(path: str, storage_options: Mapping[str, Any]) -> Tree:
+def tree_of(path: str, storage_options: Mapping[str, Any], follow_links: bool = False) -> Tree:
     """Returns the tree that a source's path means: a folder, a glob, a file, or an fsspec URL of these.
 
-    In a folder, names that begin with a dot or an underscore are passed over.
+    In a folder, names that begin with a dot or an underscore are passed over. Links on a local disk that lead out of
+    the folder are followed only with `follow_links`: whoever may write there could otherwise have any file read.
 
     Raises:
         SourceError: There is no such file or folder.
     """
-    return remote_tree(path, storage_options) if is_remote(path) else local_tree(path)
+    return remote_tree(path, storage_options) if is_remote(path) else local_tree(path, follow_links)
 
 
 def is_remote(path: str) -> bool:

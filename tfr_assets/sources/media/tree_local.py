@@ -21,23 +21,32 @@ class LocalTree:
     Attributes:
         root: Absolute path of the folder.
         pattern: Of files below it; None: all that are not hidden.
+        follow_links: Whether links are followed that lead out of the folder.
         threads: How many threads reading is spread over.
         is_remote: False.
     """
 
     root: str
     pattern: str | None
+    follow_links: bool = False
     threads: int = min(4, os.cpu_count() or 1)
     is_remote: bool = False
 
-    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[str]:
+    def entries(self, unreadable: Callable[[str, str], None], leads_out: Callable[[str], None]) -> Iterator[str]:
         """Yields the path of every file, and of folders if there is no pattern."""
+        stays: Callable[[str], bool] = (lambda path: True) if self.follow_links else _Inside(self.root)
         if self.pattern is None:
-            yield from self._walk(unreadable)
-        else:
-            yield from glob.iglob(self.pattern, root_dir=self.root, recursive=True)  # noqa: PTH207
+            yield from self._walk(unreadable, leads_out, stays)
+            return
+        for path in glob.iglob(self.pattern, root_dir=self.root, recursive=True):  # noqa: PTH207
+            if stays(path):
+                yield path
+            else:
+                leads_out(path)
 
-    def _walk(self, unreadable: Callable[[str, str], None]) -> Iterator[str]:
+    def _walk(
+        self, unreadable: Callable[[str, str], None], leads_out: Callable[[str], None], stays: Callable[[str], bool]
+    ) -> Iterator[str]:
         pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
         while pending:
             folder, above = pending.pop()
@@ -55,11 +64,13 @@ class LocalTree:
                 for entry in entries:
                     if is_hidden(entry.name):
                         continue
-                    if _is_folder(entry):
-                        pending.append((f"{folder}{entry.name}/", (*above, here)))
-                        yield f"{folder}{entry.name}/"
-                    else:
-                        yield folder + entry.name
+                    path = f"{folder}{entry.name}/" if _is_folder(entry) else folder + entry.name
+                    if entry.is_symlink() and not stays(folder + entry.name):
+                        leads_out(path)
+                        continue
+                    if path.endswith("/"):
+                        pending.append((path, (*above, here)))
+                    yield path
 
     def read(self, file: str) -> bytes:
         """Returns a file's bytes."""
@@ -78,6 +89,27 @@ class LocalTree:
         return data
 
 
+class _Inside:
+    """Tells whether paths below a folder stay in it once all links are followed. Keeps the last path's folder."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._real = os.path.realpath(root)
+        self._folder, self._folder_stays = "", True
+
+    def __call__(self, path: str) -> bool:
+        folder = os.path.dirname(path)  # noqa: PTH120 - paths are text here: there may be millions
+        if folder != self._folder:
+            self._folder, self._folder_stays = folder, self._contains(folder)
+        if os.path.islink(f"{self._root}/{path}"):  # noqa: PTH114
+            return self._contains(path)
+        return self._folder_stays
+
+    def _contains(self, path: str) -> bool:
+        real = os.path.realpath(f"{self._root}/{path}")
+        return real == self._real or real.startswith(f"{self._real.rstrip('/')}/")
+
+
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
@@ -85,20 +117,20 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def local_tree(given: str) -> LocalTree:
-    """Returns the tree that a local path means.
+def local_tree(given: str, follow_links: bool = False) -> LocalTree:
+    """Returns the tree that a local path means. What the path itself names is followed in any case.
 
     Raises:
         SourceError: There is no such file or folder.
     """
     path = str(Path(given.removeprefix("file://").removeprefix("local://")).expanduser().absolute())
     if Path(path).is_dir():
-        return LocalTree(path, None)
+        return LocalTree(path, None, follow_links)
     if Path(path).is_file():
         folder, name = os.path.split(path)
-        return LocalTree(folder, glob.escape(name))
+        return LocalTree(folder, glob.escape(name), follow_links=True)
     if glob.has_magic(path):
-        return LocalTree(*split_pattern(path))
+        return LocalTree(*split_pattern(path), follow_links)
     raise SourceError(f"{given}: there is no such file or folder.")
 
 

@@ -39,8 +39,8 @@ class RemoteTree:
         """Returns the path of a file in its filesystem."""
         return f"{self._opened[1]}/{file}" if self._opened[1] else file
 
-    def entries(self, unreadable: Callable[[str, str], None]) -> Iterator[str]:
-        """Yields the path of every file; object stores have no folders of their own."""
+    def entries(self, unreadable: Callable[[str, str], None], leads_out: Callable[[str], None]) -> Iterator[str]:
+        """Yields the path of every file; object stores have no folders of their own, and no links."""
         fs, root = self._opened
         with backend_errors(self.root):
             if self.pattern is None:
