@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tfr_assets.layout import index_path
 from tfr_assets.records.crc32c import crc32c
-from tfr_assets.records.index import find_offsets, index_lines, is_as_written, read_index, read_offsets, read_sizes
+from tfr_assets.records.index import index_lines, is_as_written, read_index, read_sizes
 from tfr_assets.records.manifest import IndexChecksum
 from tfr_assets.records.writer import write_file
 
@@ -108,40 +108,21 @@ def test_every_flipped_bit_of_an_index_is_found(tmp_path: Path) -> None:
         assert not index_fits(path, 4, 20 + 17 + 1234 + 16 - 64), bytes(damaged)
 
 
-@pytest.mark.parametrize("block", [1, 7, 50, 1 << 20])
-def test_offsets_of_some_records_are_those_of_the_whole_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
-    monkeypatch.setattr("tfr_assets.records.index._BLOCK", block)
-    sizes = np.array([16 + 7 * k * k for k in range(30)], np.int64)
-    path = write(tmp_path / "index", bytes(index_lines(sizes, 0)))
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    for every in ([0], [30], [0, 30], [1, 2, 29, 30], list(range(31)), []):
-        assert read_offsets(path, np.array(every, np.int64), 30).tolist() == [starts[k] for k in every]
-    for records in (29, 31):
-        with pytest.raises(ValueError, match="another file's index"):
-            read_offsets(path, np.array([0]), records)
-    write(path, path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="another file's index"):
-        read_offsets(path, np.array([0]), 30)
-
-
 def test_another_index_than_was_written_is_not_believed(tmp_path: Path) -> None:
     manifest = write_file(tmp_path / "file", [as_frames([b"a", b"bc", b"def"])])
-    path, every = index_path(tmp_path / "file"), np.array([0, 2, 3])
+    path = index_path(tmp_path / "file")
     content = path.read_bytes()
     assert manifest.index == IndexChecksum(len(content), crc32c(content))
-    found = find_offsets(path, every, 3, manifest.index)
-    assert found is not None and found.tolist() == [0, 35, 54] and is_as_written(path, manifest.index)
-    assert find_offsets(path, every, 3, None) is None and not is_as_written(path, None)
+    assert read_index(path, manifest.index).tolist() == [[0, 17], [17, 18], [35, 19]]
+    assert is_as_written(path, manifest.index) and not is_as_written(path, None)
     well_formed = [b"0 18\n18 17\n35 19\n", b"0 17\n17 20\n37 17\n"]
     for wrong in (*well_formed, b"", content[:-1], content + b"54 16\n", *map(flipped, [content] * 8, range(8))):
         path.write_bytes(wrong)
-        assert find_offsets(path, every, 3, manifest.index) is None and not is_as_written(path, manifest.index)
+        assert not is_as_written(path, manifest.index)
         for read in (read_index, lambda path, checksum: list(read_sizes(path, 3, 6, checksum))):
             with pytest.raises(ValueError):
                 read(path, manifest.index)
     path.unlink()
-    assert find_offsets(path, every, 3, manifest.index) is None and not is_as_written(path, manifest.index)
+    assert not is_as_written(path, manifest.index)
     path.mkdir()
-    assert find_offsets(path, every, 3, manifest.index) is None and not is_as_written(path, manifest.index)
+    assert not is_as_written(path, manifest.index)

@@ -2,8 +2,8 @@
 
 For a compressed file, offsets count in the decompressed stream.
 
-The format holds no checksum; the file's manifest does. An index is only a shortcut: a reader that finds none, or
-another than was written (`find_offsets`), takes the longer way through the file's own headers.
+The format holds no checksum; the file's manifest does. No reader depends on an index: merging takes the sizes of frames
+from it, and what was read despite damage is held against it, if it is the one that was written.
 """
 
 from collections.abc import Iterator
@@ -124,48 +124,6 @@ def read_sizes(
         yield sizes
     if left or bytes_left:
         raise ValueError(f"{path} is another file's index")
-
-
-def find_offsets(path: Path, every: np.ndarray, records: int, checksum: IndexChecksum | None) -> np.ndarray | None:
-    """Returns what `read_offsets` does, or None where there is no index that can be believed."""
-    try:
-        return None if checksum is None else read_offsets(path, every, records, checksum)
-    except (OSError, ValueError):
-        return None
-
-
-def read_offsets(path: Path, every: np.ndarray, records: int, checksum: IndexChecksum | None = None) -> np.ndarray:
-    """Returns where some frames start, without parsing the lines of all the others.
-
-    Args:
-        path: The index.
-        every: Ascending int64 indices of records; that of one behind the last record stands for the end of the stream.
-        records: Number of records in the file.
-        checksum: As for `read_index`.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is no index of so many records, or not the one that was written.
-    """
-    found, line, wanted = np.empty(every.size, np.int64), 0, 0
-    rest, last = b"", b""
-    for block in _blocks(path, checksum):
-        text = rest + block
-        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-        stop = int(np.searchsorted(every, line + ends.size))
-        for k in range(wanted, stop):
-            nth = int(every[k]) - line
-            found[k] = _parse(text[ends[nth - 1] + 1 if nth else 0 : ends[nth]], path)[0, 0]
-        if ends.size:
-            last = text[ends[-2] + 1 if ends.size > 1 else 0 : ends[-1]]
-            rest = text[ends[-1] + 1 :]
-        else:
-            rest = text
-        line, wanted = line + ends.size, stop
-    if line != records or rest:
-        raise ValueError(f"{path} is another file's index: it has {line} lines for {records} records")
-    found[wanted:] = _parse(last, path).sum() if last else 0
-    return found
 
 
 def is_as_written(path: Path, checksum: IndexChecksum | None) -> bool:
