@@ -108,6 +108,18 @@ def test_every_flipped_bit_of_an_index_is_found(tmp_path: Path) -> None:
         assert not index_fits(path, 4, 20 + 17 + 1234 + 16 - 64), bytes(damaged)
 
 
+@pytest.mark.parametrize("block", [1, 7, 50, 1 << 20])
+def test_an_index_is_read_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr("tfr_assets.records.index._BLOCK", block)
+    sizes = np.array([16 + 7 * k * k for k in range(30)], np.int64)
+    path = write(tmp_path / "index", bytes(index_lines(sizes, 0)))
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    assert read_index(path).tolist() == np.stack([starts, sizes], 1).tolist()
+    write(path, path.read_bytes()[:-1])
+    with pytest.raises(ValueError):
+        read_index(path)
+
+
 def test_another_index_than_was_written_is_not_believed(tmp_path: Path) -> None:
     manifest = write_file(tmp_path / "file", [as_frames([b"a", b"bc", b"def"])])
     path = index_path(tmp_path / "file")
