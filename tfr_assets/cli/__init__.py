@@ -47,6 +47,20 @@ class _Files(click.Path):
         return super().convert(folder if folder.is_dir() and not Path(value).exists() else value, param, ctx)
 
 
+class _DatasetOrFiles(_Files):
+    """As `_Files`; also the name of a dataset of which nothing was written yet, for its folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from tfr_assets.layout import data_root
+
+        if not Path(value).exists() and not (data_root() / value).is_dir():
+            from tfr_assets.components.load import dataset_names
+
+            if value in dataset_names():
+                return data_root() / value
+        return super().convert(value, param, ctx)
+
+
 class _Stoppable(click.Group):
     """Being stopped is neither bad data nor a failed run, whatever it stops."""
 
@@ -220,7 +234,9 @@ def _exit(outcomes: "Sequence[Outcome]") -> None:
 
 
 @cli.command()
-@click.argument("paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_Files(exists=True, path_type=Path))
+@click.argument(
+    "paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_DatasetOrFiles(exists=True, path_type=Path)
+)
 @max_record_bytes
 @as_json
 def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -> None:
@@ -229,11 +245,14 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
     with a manifest are also held against it: size, count, content, index, and that every record parses. In a folder,
     files are noticed that are missing or do not belong there, and whatever else of a dataset is not as it was written.
+    A dataset's files are also held against the plan that its YAML and its inventory make: which there must be, with how
+    many rows, of which settings.
     """
-    from tfr_assets.cli.verify import audit_folders, find_files, verify_files
+    from tfr_assets.cli.verify import audit_folders, audit_plans, find_files, verify_files
 
     files = find_files(paths)
     beside, notes = audit_folders(paths)
+    beside += audit_plans(paths, {report.path for report in beside})
     if not files and not beside:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
     reports = [*verify_files(files, as_json, max_record_bytes), *beside]
