@@ -102,5 +102,6 @@ def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport
             loaded = load_component(folder.name) if folder.name in dataset_names() else None
             faults += audit_plan(loaded[1]) if loaded else ()
         except ConfigError as error:
-            faults.append(Fault(str(folder), 0, 0, FaultKind.BESIDE, f"its plan is not known: {error}"))
+            says = f"its plan is not known: {' '.join(str(error).split())}"
+            faults.append(Fault(str(folder), 0, 0, FaultKind.BESIDE, says))
     return [faulty(fault) for fault in faults if fault.path not in told]
