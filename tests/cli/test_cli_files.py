@@ -221,3 +221,24 @@ def test_an_export_overwrites_nothing_and_copies_no_damage(file: Path, tmp_path:
     assert done.returncode == 1 and f"{file}: record 1 at byte " in done.stderr
     assert not (tmp_path / "some.array_record").exists()
     assert tfr("export", "no_such_dataset", tmp_path / "some.array_record").returncode == 2
+
+
+def test_control_characters_are_escaped_wherever_they_stand(tmp_path: Path) -> None:
+    """A terminal obeys them: they could hide what is printed, or worse."""
+    table = pa.table({"\x1b[31mname\x9b": ["\x1b]0;title\x07"]})
+    path = tmp_path / "a\x1b[2J" / "b\x1b.tfrecord"
+    spec = derive_spec(table.schema, {table.schema.names[0]: 0})
+    write_file(path, ExampleEncoder(spec).encode(table.to_batches()[0]), features=spec)
+    looked = tfr("inspect", path)
+    assert looked.returncode == 0, looked.stderr
+    assert r"\x1b[31mname\x9b  \x1b]0;title\x07" in looked.stdout
+    as_json = tfr("inspect", path, "--json")
+    assert json.loads(as_json.stdout)[0]["first"] == [{"\x1b[31mname\x9b": [r"\x1b]0;title\x07"]}]
+    path.write_bytes(path.read_bytes()[:-1])
+    done, of_folder = tfr("verify", path), tfr("verify", path.parent, "--json")
+    assert done.returncode == of_folder.returncode == 1
+    assert r"b\x1b.tfrecord: record 0 at byte" in done.stdout
+    (path.parent / "more\x1b.tfrecord").write_bytes(b"")
+    noted = tfr("verify", path.parent, path)
+    for each in (looked, as_json, done, of_folder, noted):
+        assert not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 for c in each.stdout + each.stderr)

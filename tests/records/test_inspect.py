@@ -49,6 +49,23 @@ def test_bytes_that_are_no_example_are_refused() -> None:
     assert decode_record(b"") == decode_record(b"\x0a\x00") == {}
 
 
+def test_messages_of_another_kind_are_no_examples() -> None:
+    feature = message(0x0A, message(0x0A, b"a"))
+    entry = message(0x0A, b"t"), message(0x12, feature)
+    assert decode_record(message(0x0A, message(0x0A, *entry))) == {"t": ("bytes", [b"a"])}
+    for payload in (
+        message(0x1A, b"x"),  # fields that neither tf.Example nor tf.SequenceExample has, on every level
+        message(0x0A, message(0x0A, *entry)) + message(0x1A, b"x"),
+        message(0x0A, message(0x12, *entry)),
+        message(0x0A, message(0x0A, *entry, message(0x1A, b"x"))),
+        message(0x0A, message(0x0A, entry[0], message(0x12, message(0x22, b"x"), feature))),
+        message(0x0A, message(0x0A, entry[0], message(0x12, message(0x0A, message(0x12, b"a"))))),
+        b"\x08\x05",  # numbers, where messages must be
+        message(0x0A, b"\x08\x05"),
+    ):
+        assert decode_record(payload) is None, payload
+
+
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_a_file_is_described(compression: str, tmp_path: Path) -> None:
     numbers = message(0x0A, message(0x0A, b"n"), message(0x12, message(0x1A, message(0x0A, b"\x01\x02"))))

@@ -5,6 +5,7 @@ SIGHUP, which a terminal sends when it is closed.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
 from rich.text import Text
 
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
@@ -45,6 +47,20 @@ class _Files(click.Path):
 
         folder = data_root() / value
         return super().convert(folder if folder.is_dir() and not Path(value).exists() else value, param, ctx)
+
+
+class _DatasetOrFiles(_Files):
+    """As `_Files`; also the name of a dataset of which nothing was written yet, for its folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from tfr_assets.layout import data_root
+
+        if not Path(value).exists() and not (data_root() / value).is_dir():
+            from tfr_assets.components.load import dataset_names
+
+            if value in dataset_names():
+                return data_root() / value
+        return super().convert(value, param, ctx)
 
 
 class _Stoppable(click.Group):
@@ -220,7 +236,9 @@ def _exit(outcomes: "Sequence[Outcome]") -> None:
 
 
 @cli.command()
-@click.argument("paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_Files(exists=True, path_type=Path))
+@click.argument(
+    "paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_DatasetOrFiles(exists=True, path_type=Path)
+)
 @max_record_bytes
 @as_json
 def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -> None:
@@ -229,11 +247,14 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
     with a manifest are also held against it: size, count, content, index, and that every record parses. In a folder,
     files are noticed that are missing or do not belong there, and whatever else of a dataset is not as it was written.
+    A dataset's files are also held against the plan that its YAML and its inventory make: which there must be, with how
+    many rows, of which settings.
     """
-    from tfr_assets.cli.verify import audit_folders, find_files, verify_files
+    from tfr_assets.cli.verify import audit_folders, audit_plans, find_files, verify_files
 
     files = find_files(paths)
     beside, notes = audit_folders(paths)
+    beside += audit_plans(paths, {report.path for report in beside})
     if not files and not beside:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
     reports = [*verify_files(files, as_json, max_record_bytes), *beside]
@@ -245,7 +266,7 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
 
 
 def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None:
-    from tfr_assets.cli.terminal import below, common_folder, out, table
+    from tfr_assets.cli.terminal import below, common_folder, out, table, visible
     from tfr_assets.records.units import megabytes
 
     folder = common_folder([report.path for report in reports])
@@ -263,15 +284,14 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
     for report in reports:
         faults = [*report.faults, *report.feature_faults]
         for fault in faults[:_SHOWN_FAULTS]:
-            out.print(str(fault), markup=False, soft_wrap=True)
+            out.print(visible(str(fault)), markup=False, soft_wrap=True)
         more = report.fault_count + report.feature_fault_count - min(len(faults), _SHOWN_FAULTS)
         if more:
-            out.print(
-                f"{report.path}: and {more:,} more faults; --json lists more of them", markup=False, soft_wrap=True
-            )
+            says = f"{report.path}: and {more:,} more faults; --json lists more of them"
+            out.print(visible(says), markup=False, soft_wrap=True)
     bad = sum(not report.ok for report in reports)
     for note in notes:
-        out.print(note, markup=False, soft_wrap=True)
+        out.print(visible(note), markup=False, soft_wrap=True)
     verdict = (
         f"[red]{bad} of {len(reports)} files are bad[/]" if bad else f"[green]all {len(reports)} files are whole[/]"
     )
@@ -280,7 +300,7 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
         if report.bytes:
             folders.setdefault(Path(report.path).parent, []).append(report)
     sums = [  # shards and the merged file hold the same records, which are not to be added up
-        (f"{folder.name}: " if len(folders) > 1 else "")
+        (f"{escape(visible(folder.name))}: " if len(folders) > 1 else "")
         + f"{sum(each.records for each in of_folder):,} intact records, {megabytes(sum(e.bytes for e in of_folder))}"
         for folder, of_folder in folders.items()
     ]
@@ -414,7 +434,9 @@ def _dataset(name: str) -> "Dataset":
 
 
 def _print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=1, ensure_ascii=False, default=str))
+    text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
+    # JSON allows these as they are; terminals obey the former, and the latter cannot be printed
+    click.echo(re.sub("[\x7f-\x9f\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tfr_assets.cli.terminal import below, common_folder, out, table
+from tfr_assets.cli.terminal import below, common_folder, out, table, visible
 from tfr_assets.records.inspect import FeatureSeen, Inspection
 from tfr_assets.records.units import megabytes
 
@@ -51,7 +51,7 @@ def show(files: Sequence[Inspection]) -> None:
         out.print(f"\n[bold]record {number}[/]")
         out.print(_record(record), markup=False, soft_wrap=True)
     for fault in [fault for found in files for fault in found.faults][:20]:
-        out.print(str(fault), style="red", markup=False, soft_wrap=True)
+        out.print(visible(str(fault)), style="red", markup=False, soft_wrap=True)
 
 
 def _show_features(found: Inspection) -> None:
@@ -73,8 +73,9 @@ def _seen(seen: FeatureSeen, examples: int) -> tuple[str, str, str]:
 def _record(record: "dict[str, Any] | bytes") -> str:
     if isinstance(record, bytes):
         return _text(record[:_CHARACTERS])
-    width = max(map(len, record), default=0)
-    return "\n".join(f"  {name:<{width}}  {_values(values)}" for name, (_, values) in sorted(record.items()))
+    shown = {visible(name): values for name, (_, values) in sorted(record.items())}
+    width = max(map(len, shown), default=0)
+    return "\n".join(f"  {name:<{width}}  {_values(values)}" for name, values in shown.items())
 
 
 def _values(values: Sequence[Any]) -> str:

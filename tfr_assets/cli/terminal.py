@@ -25,6 +25,11 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 err = Console(stderr=True, highlight=False)
 
 
+def visible(text: str) -> str:
+    """Returns text with what is not printable escaped: a terminal obeys control characters, whoever wrote them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], numbers: Sequence[str] = ()
 ) -> Group:
@@ -33,8 +38,8 @@ def table(
     for column in columns:
         made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
-    return Group(Text(title, "bold"), made) if title else Group(made)
+        made.add_row(*(cell if isinstance(cell, Text) else Text(visible(cell)) for cell in row))
+    return Group(Text(visible(title), "bold"), made) if title else Group(made)
 
 
 @contextmanager

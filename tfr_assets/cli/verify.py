@@ -1,15 +1,18 @@
 """Finds TFRecord files and examines them, several at a time: the kernels run without the GIL."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
 from tfr_assets.cli.terminal import bytes_bar
-from tfr_assets.layout import Layout
+from tfr_assets.errors import ConfigError
+from tfr_assets.layout import Layout, data_root
 from tfr_assets.records.report import FileReport, examine_written, faulty
+from tfr_assets.records.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Audit, audit_dataset, audit_folder
+from tfr_assets.writing.audit_plan import audit_plan
 
 _NAME_PARTS = (".tfrecord", ".tfr")
 _OURS = {"index", "manifest"}
@@ -23,7 +26,8 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         if not path.is_dir():
-            found[path] = None
+            if path.exists() or path.parent != data_root():  # a dataset's folder may not be there yet
+                found[path] = None
             continue
         for folder, folders, names in os.walk(path):
             here = Path(folder)
@@ -75,3 +79,29 @@ def audit_folders(paths: Iterable[Path]) -> tuple[list[FileReport], tuple[str, .
                 found += audit_dataset(Layout(here.name, here))
             folders[:] = sorted(name for name in folders if name not in _OURS and not name.startswith("."))
     return [faulty(fault) for fault in found.faults], found.notes
+
+
+def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport]:
+    """Holds the folders of datasets against their plans.
+
+    Args:
+        paths: Folders of datasets that have a YAML, among others.
+        told: Files of which it is known already that they are wrong.
+
+    Returns:
+        A report of each other file that is missing or not of the plan.
+    """
+    folders = [path for path in map(Path.absolute, paths) if path.parent == data_root()]
+    if not folders:
+        return []
+    from tfr_assets.components.load import dataset_names, load_component  # Dagster: only where a dataset is meant
+
+    faults: list[Fault] = []
+    for folder in folders:
+        try:
+            loaded = load_component(folder.name) if folder.name in dataset_names() else None
+            faults += audit_plan(loaded[1]) if loaded else ()
+        except ConfigError as error:
+            says = f"its plan is not known: {' '.join(str(error).split())}"
+            faults.append(Fault(str(folder), 0, 0, FaultKind.BESIDE, says))
+    return [faulty(fault) for fault in faults if fault.path not in told]

@@ -57,6 +57,8 @@ class FaultKind(StrEnum):
     INDEX = "index is missing or not the one that was written"
     STRAY = "no manifest vouches for this file"
     BESIDE = "not what was written"
+    STALE = "file is not of the current plan"
+    UNWRITTEN = "nothing was written yet"
     FEATURES = "record does not fit the feature spec"
 
 

@@ -12,7 +12,10 @@ _KINDS = {1: "bytes", 2: "float32", 3: "int64"}
 
 
 def decode_record(payload: bytes) -> Decoded | None:
-    """Returns what a record holds, by feature name; None where it is neither tf.Example nor tf.SequenceExample."""
+    """Returns what a record holds, by feature name; None where it is neither tf.Example nor tf.SequenceExample.
+
+    A field that these do not have makes a record another message: parsers skip it, but so take anything for an Example.
+    """
     try:
         return {**_entries(payload, 1, _feature), **_entries(payload, 2, _feature_list)}
     except (ValueError, IndexError, KeyError, struct.error):
@@ -21,39 +24,51 @@ def decode_record(payload: bytes) -> Decoded | None:
 
 def _entries(payload: bytes, number: int, decode: Callable[[list[bytes]], tuple[str, Values | Steps]]) -> Decoded:
     """Returns the entries of a map: of the Features in field 1, or of the FeatureLists in field 2."""
-    entries = [entry for part in _messages(payload, number) for entry in _messages(part, 1)]
-    return {b"".join(_messages(entry, 1)).decode(): decode(_messages(entry, 2)) for entry in entries}
+    entries = [entry for part in _messages(payload, number, 2) for entry in _messages(part, 1, 1)]
+    return {b"".join(_messages(entry, 1, 2)).decode(): decode(_messages(entry, 2, 2)) for entry in entries}
 
 
 def _feature_list(parts: list[bytes]) -> tuple[str, Steps]:
-    steps = [_feature([feature]) for part in parts for feature in _messages(part, 1)]
+    steps = [_feature([feature]) for part in parts for feature in _messages(part, 1, 1)]
     kinds = sorted({kind for kind, _ in steps})
     return f"steps of {' and '.join(kinds)}" if kinds else "steps", [values for _, values in steps]
 
 
 def _feature(parts: list[bytes]) -> tuple[str, Values]:
-    fields = [field for part in parts for field in _fields(part)]
+    fields = [(_KINDS[number], number, content) for part in parts for number, content in _fields(part)]
     if not fields:
         return "bytes", []
-    number, content = fields[-1]
+    kind, number, content = fields[-1]
     if isinstance(content, int):
         raise ValueError("a list is no number")  # noqa: TRY004 - the data's type, not the caller's
-    return _KINDS[number], _values(number, content)
+    return kind, _values(number, content)
 
 
 def _values(kind: int, content: bytes) -> Values:
     if kind == 1:
-        return _messages(content, 1)
-    fields = [field for number, field in _fields(content) if number == 1]
-    joined = b"".join(field if isinstance(field, bytes) else encode_varint(field) for field in fields)
+        return _messages(content, 1, 1)
+    fields = list(_fields(content))
+    if any(number != 1 for number, _ in fields):
+        raise ValueError("a list has one field")
+    joined = b"".join(field if isinstance(field, bytes) else encode_varint(field) for _, field in fields)
     if kind == 2:
         return list(struct.unpack(f"<{len(joined) // 4}f", joined))
     return [_signed(value) for value in _varints(joined)]
 
 
-def _messages(data: bytes, wanted: int) -> list[bytes]:
-    """Returns the contents of all fields of one number that are bytes."""
-    return [value for number, value in _fields(data) if number == wanted and isinstance(value, bytes)]
+def _messages(data: bytes, wanted: int, last: int) -> list[bytes]:
+    """Returns the contents of all fields of one number.
+
+    Raises:
+        ValueError: A field has a number beyond `last`, or does not hold bytes.
+    """
+    found = []
+    for number, value in _fields(data):
+        if not 1 <= number <= last or isinstance(value, int):
+            raise ValueError("no such field")
+        if number == wanted:
+            found.append(value)
+    return found
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes | int]]:

@@ -2,9 +2,10 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tfr_assets.errors import DamagedFile, StaleError
 from tfr_assets.records.files import refusals
@@ -12,7 +13,7 @@ from tfr_assets.records.manifest import Manifest, manifest_problem
 from tfr_assets.records.merge import merge_files
 from tfr_assets.records.report import examine, is_intact
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.plan import ShardingPlan, plan_shards
+from tfr_assets.writing.plan import ShardingPlan, differences, plan_shards
 from tfr_assets.writing.stray import MERGED, remove_strays
 
 Progress = Callable[[int], None]
@@ -65,15 +66,25 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
         return merged
 
 
+def merged_from(plan: ShardingPlan, digests: Mapping[str, str]) -> dict[str, Any]:
+    """Returns all that decides over a merged file's bytes, as its manifest records it.
+
+    Args:
+        plan: The plan of the shards.
+        digests: Digests of its split's shards by name, in order.
+    """
+    return {
+        "shards": dict(digests),
+        "features": plan.features.fingerprint,
+        "compression": plan.dataset.compression,
+    }
+
+
 def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Progress | None) -> Merged:
     started = time.perf_counter()
     path = plan.dataset.layout.merged_path(split)
     shards = [inputs[shard.key] for shard in plan.of_split(split)]
-    made_from = {
-        "shards": {file.name: manifest.digest for file, manifest in shards},
-        "features": plan.features.fingerprint,
-        "compression": plan.dataset.compression,
-    }
+    made_from = merged_from(plan, {file.name: manifest.digest for file, manifest in shards})
     old = Manifest.load(path)
     if old and old.made_from == made_from and is_intact(path, old):
         return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
@@ -95,7 +106,7 @@ def _verified_inputs(plan: ShardingPlan) -> Inputs:
         elif manifest is None or not path.is_file():
             missing.append(f"{shard.key}: missing")
         elif manifest.made_from != plan.made_from(shard):
-            stale.append(f"{shard.key}: made from {_differences(manifest.made_from, plan.made_from(shard))}")
+            stale.append(f"{shard.key}: made from another {differences(manifest.made_from, plan.made_from(shard))}")
         elif not (report := examine(path, manifest)).ok:
             damaged += [f"{shard.key}: {fault}" for fault in report.faults[:3]]
         else:
@@ -106,11 +117,6 @@ def _verified_inputs(plan: ShardingPlan) -> Inputs:
         error.shards = tuple(shard.key for shard in plan.shards if shard.key not in inputs)
         raise error
     return inputs
-
-
-def _differences(found: dict[str, object], wanted: dict[str, object]) -> str:
-    names = [name for name in wanted if found.get(name) != wanted[name]]
-    return f"another {' and '.join(names)}" if names else "other settings"
 
 
 def _lines(lines: list[str], most: int = 20) -> str:

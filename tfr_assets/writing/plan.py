@@ -61,6 +61,13 @@ class ShardingPlan:
         }
 
 
+def differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Returns which entries of what a file was made from are not those that are wanted; nothing if all are."""
+    if found == wanted:
+        return ""
+    return " and ".join(name for name in wanted if found.get(name) != wanted[name]) or "version of this program"
+
+
 def load_inventory(dataset: Dataset) -> Inventory:
     """Returns the dataset's saved inventory.
 
