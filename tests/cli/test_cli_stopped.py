@@ -80,7 +80,7 @@ def test_two_runs_of_a_dataset_wait_for_each_other_and_say_so(terminal: Terminal
             assert second.poll() is None, second.communicate()
             (run,) = instance.get_runs(limit=1)
             logs = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
-            return run.run_id != run_id and f"waiting for run {run_id[:8]}, which works on few, too" in "".join(
+            return run.run_id != run_id and f"waiting for run {run_id[:8]}, which is working on few" in "".join(
                 log.message for log in logs
             )
 

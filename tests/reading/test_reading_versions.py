@@ -193,7 +193,7 @@ def test_much_damage_without_an_index_is_not_passed_over(layout: Layout) -> None
     content[-20] ^= 1
     first.write_bytes(content)
     index_path(first).unlink()
-    with pytest.raises(DamagedFile, match=r"so much is damaged that nothing proves"):
+    with pytest.raises(DamagedFile, match=r"no valid index confirms the others"):
         ids(tfr_assets.batches(layout.shards, on_error="skip"))
 
 

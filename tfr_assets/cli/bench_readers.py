@@ -38,7 +38,7 @@ def bench_readers(
         _keep(measured, folder / "readers")
     if not quiet:
         where = f" over HTTP, {storage}" if storage else ""
-        out.print(table(f"\n{folder.name}{where}", COLUMNS, rows(measured.measurements), numbers=COLUMNS[1:]))
+        out.print(table(folder.name + where, COLUMNS, rows(measured.measurements), numbers=COLUMNS[1:], apart=True))
         out.print(NOTE, style="dim")
         best = recommend(measured.measurements)
         if best and not storage:

@@ -207,7 +207,13 @@ def _create_run(
 
 def _end_if_unfinished(run_id: str, instance: dg.DagsterInstance) -> None:
     run = instance.get_run_by_id(run_id)
-    if run and not run.is_finished:
+    if run is None or run.is_finished:
+        return
+    if stop_signal() is None:
+        instance.report_run_failed(
+            run, "The command that executed this run ended with an error; its terminal shows it."
+        )
+    else:
         instance.report_run_canceled(run, "Stopped in the terminal.")
 
 

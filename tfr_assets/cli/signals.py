@@ -40,7 +40,9 @@ def stopped_once() -> Iterator[None]:
     """Ignores every signal but the first one, so that what the block does about it is not stopped in its turn."""
 
     def interrupt(_: int, __: FrameType | None) -> None:
-        if stop_signal() is None or len(_received) == 1:
+        earlier = len(_received)
+        stop_signal()
+        if not earlier:  # several may have come before Python could handle the first
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, interrupt)

@@ -29,7 +29,7 @@ def made_table(outcome: "Outcome") -> Group:
         )
         for made in outcome.made
     ]
-    return table(f"\n{outcome.dataset}", columns, rows, numbers=columns[1:-1])
+    return table(outcome.dataset, columns, rows, numbers=columns[1:-1], apart=True)
 
 
 def checks_text(outcome: "Outcome") -> str:
@@ -50,7 +50,7 @@ def plan_table(name: str, sizes: "Sequence[SplitSize]") -> Group:
         (size.split, f"{size.rows:,}", f"{size.shards}", megabytes(size.bytes), megabytes(size.bytes / size.shards))
         for size in sizes
     ]
-    return table(f"\n{name}", columns, rows, numbers=columns[1:])
+    return table(name, columns, rows, numbers=columns[1:], apart=True)
 
 
 def _files(made: "Made") -> str:

@@ -31,7 +31,11 @@ def visible(text: str) -> str:
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], numbers: Sequence[str] = ()
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    numbers: Sequence[str] = (),
+    apart: bool = False,
 ) -> Group:
     """Returns a table of plain text, brackets and all; the columns named in `numbers` are aligned to the right."""
     made = Table(header_style="bold", pad_edge=False, box=None)
@@ -39,7 +43,8 @@ def table(
         made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(visible(cell)) for cell in row))
-    return Group(Text(visible(title), "bold"), made) if title else Group(made)
+    before = [Text("")] if apart else []
+    return Group(*before, Text(visible(title), "bold"), made) if title else Group(*before, made)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ So every run locks its datasets while it executes, or says for which run it wait
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +81,21 @@ def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iter
         while (file := lock(path, wait=False)) is None:
             if not waits:
                 waits = True
-                yield _event(context, f"{WAITING} {_holder(path)}, which works on {name}, too")
+                yield _event(context, f"{WAITING} {_holder(path)}, which is working on {name}")
             with raise_execution_interrupts():
                 time.sleep(_POLL_SECONDS)
     except OSError as error:  # the step that writes there says what is to be done; or there are no locks
-        yield _event(context, f"runs of {name} are not held apart: {error}")
+        yield _event(context, f"cannot lock {name}, so another run may write at the same time: {error}")
         return
     held.callback(unlock, file)
-    os.pwrite(file, context.run_id.encode(), 0)
+    with suppress(OSError):  # it only serves the message; the disk may be full
+        os.pwrite(file, context.run_id.encode(), 0)
 
 
 def _holder(path: Path) -> str:
-    run_id = path.read_text()
+    run_id = ""
+    with suppress(OSError):
+        run_id = path.read_text()
     return f"run {run_id[:8]}" if run_id else "another run"
 
 

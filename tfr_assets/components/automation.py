@@ -59,7 +59,8 @@ def build_watch(look: Look, seconds: int) -> dg.SensorDefinition:
             yield dg.SkipReason("no raw file was added, removed or written to")
             return
         context.update_cursor(state)
-        yield dg.RunRequest(run_key=state, tags=all_partitions(look.partition_keys))
+        # without a key: files that are again what they were once are a change, too, and the cursor prevents repeats
+        yield dg.RunRequest(run_key=None, tags=all_partitions(look.partition_keys))
 
     return raw_changed
 

@@ -1,5 +1,7 @@
 """A dataset whose YAML cannot be loaded, as what the UI shows in its place: an asset and a job that say why."""
 
+import re
+
 import dagster as dg
 
 from tfr_assets.components.jobs import refresh_job
@@ -10,14 +12,15 @@ def build_broken(name: str, error: ConfigError) -> dg.Definitions:
     """Returns the definitions that stand in for a dataset: the asset `raw`, whose materialization fails with the error.
 
     Args:
-        name: The dataset's.
+        name: Its folder's, of any characters.
         error: Why it cannot be loaded, with file, line, field and remedy.
     """
-    key = dg.AssetKey([name, "raw"])
+    safe = re.sub(r"[^A-Za-z0-9_]", "_", name)  # what a name cannot hold may be the very mistake
+    key = dg.AssetKey([safe, "raw"])
 
     @dg.asset(
         key=key,
-        group_name=name,
+        group_name=safe,
         kinds={"yaml"},
         tags={"broken": ""},
         description=f"**This dataset cannot be loaded.** Correct its YAML file, and reload the definitions.\n\n{error}",
@@ -26,6 +29,6 @@ def build_broken(name: str, error: ConfigError) -> dg.Definitions:
         raise dg.Failure(f"{name} cannot be loaded: {error}", allow_retries=False)
 
     job = dg.define_asset_job(
-        refresh_job(name), dg.AssetSelection.assets(key), description=f"Cannot be loaded: {error}"
+        refresh_job(safe), dg.AssetSelection.assets(key), description=f"Cannot be loaded: {error}"
     )
     return dg.Definitions(assets=[raw], jobs=[job])

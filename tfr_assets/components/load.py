@@ -76,7 +76,12 @@ def load_all(project: Path = PROJECT) -> dg.Definitions:
 
 def _definitions(file: Path, project: Path) -> dg.Definitions:
     """Returns what one YAML file defines; raises ConfigError if it cannot be loaded."""
-    tree = _tree(file, project)
+    try:
+        tree = _tree(file, project)
+    except ImportError as error:
+        raise ConfigError(
+            f"{file}: its folder cannot be imported: {error}; use letters, digits and underscores"
+        ) from error
     component = _component(file, tree)
     if isinstance(component, TFRecordDataset):
         _dataset(component, file, project)

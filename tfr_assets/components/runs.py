@@ -60,7 +60,7 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
     """
     ended = []
     folder = _folder(instance)
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+    for path in sorted(folder.glob("[!.]*")):  # a name with a dot is that of a life sign in the making
         with if_dead(path) as dead:
             if dead:
                 run = instance.get_run_by_id(path.name)

@@ -9,7 +9,6 @@ With a write-ahead log and `synchronous=NORMAL` a power cut may lose the last ev
 killed process loses nothing.
 """
 
-import fcntl
 import os
 import sys
 from collections import OrderedDict
@@ -37,6 +36,8 @@ from dagster._core.storage.sqlite_storage import (
 from dagster._serdes import ConfigurableClassData
 from dagster._utils import ensure_file, touch_file
 from sqlalchemy.pool import QueuePool
+
+from tfr_assets.components.locks import locked
 
 _KEPT = 4  # databases that are open at once: that of the runs, the index, and those of some runs
 
@@ -205,12 +206,8 @@ def _one_process(folder: Path) -> Iterator[None]:
     if (folder / "schedules" / "schedules.db").exists():  # the last one to be made
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked(folder / ".lock"):  # not the folder: where it is DAGSTER_HOME itself, `tfr` holds the lock of that
         yield
-    finally:
-        os.close(descriptor)
 
 
 class DirectLogManager(LocalComputeLogManager):

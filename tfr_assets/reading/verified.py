@@ -85,7 +85,7 @@ def _opened(wanted: Range) -> Iterator[int]:
     try:
         descriptor = os.open(wanted.path, os.O_RDONLY)
     except OSError:
-        _refuse(examine(Path(wanted.path), wanted.manifest), wanted)
+        _refuse(examine(Path(wanted.path), wanted.manifest, max_record_bytes=wanted.max_record_bytes), wanted)
         raise stale(wanted.path) from None  # it came back meanwhile
     try:
         yield descriptor
@@ -99,7 +99,8 @@ def _verify(descriptor: int, wanted: Range) -> None:
     Of a whole file, or a compressed one, every byte must be as it was written; of a part, all of its records.
     """
     if wanted.whole or wanted.manifest.compression != "none":
-        _refuse(examine_open(descriptor, Path(wanted.path), wanted.manifest), wanted)
+        limit = wanted.max_record_bytes
+        _refuse(examine_open(descriptor, Path(wanted.path), wanted.manifest, max_record_bytes=limit), wanted)
         return
     found = 0
 

@@ -60,7 +60,7 @@ def atomic_file(path: Path) -> Iterator[int]:
         ) from error
     finally:
         if temporary is not None:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # the error that led here counts; the next writer of this name removes it
                 os.unlink(temporary)
 
 

@@ -169,8 +169,8 @@ def read_segment(
         raise DamagedFile(told(faults))
     elif lost < 1 or not _lie_where_written(places, wanted):
         raise DamagedFile(
-            f"{told(faults[:1])}, but here so much is damaged that nothing proves the other records to be those that "
-            f"were written: they do not lie where the index says, or it is damaged, too"
+            f"{told(faults[:1])}, and more records of this part are lost; no valid index confirms the others. "
+            "Restore the file, or write it again"
         )
     return faults
 

@@ -55,25 +55,31 @@ def audit_folder(folder: Path) -> Audit:
     if spec is None and feature_spec_path(folder).exists():
         faults.append(_beside(feature_spec_path(folder), f"it is damaged; {_AGAIN}"))
     listed = set(spec["files"]) if spec else set()
+    splits = {_stem(name) for name in listed}  # `write` lists those of its last call, other splits may lie beside them
     expected = listed.union(*(set_of(name) for name in manifests))
     for name in sorted(expected - names):
         faults.append(_fault(folder / name, FaultKind.MISSING, f"with its manifest; {_AGAIN}"))
     for name, manifest in sorted(manifests.items()):
         if spec and name in listed and manifest.features != features:
             faults.append(_beside(feature_spec_path(folder), f"{name} was written by another feature spec; {_AGAIN}"))
-        elif listed and name not in listed and set_of(name):
+        elif (
+            listed and name not in listed and set_of(name) and (_is_of_dataset(folder / name) or _stem(name) in splits)
+        ):
             says = f"it belongs to another set than {feature_spec_path(folder).name} lists; run again, which removes it"
             faults.append(_fault(folder / name, FaultKind.STRAY, says))
     faults += _mixed_sets(folder, manifests)
-    ours = {name.partition(".tfrecord")[0] for name in expected}
+    ours = {_stem(name) for name in expected}
     for name in sorted(names - set(manifests)):
         path = folder / name
         if manifest_path(path).exists():
             continue  # what is wrong with that is found with its file
         if not path.is_file():
             faults.append(_fault(index_path(path), FaultKind.STRAY, "it is the index of no file; remove it"))
-        elif _is_of_dataset(path) or (set_of(name) and name.partition(".tfrecord")[0] in ours):
+        elif _is_of_dataset(path):
             faults.append(_fault(path, FaultKind.STRAY, "it was left by an earlier run; run again, which removes it"))
+        elif set_of(name) and _stem(name) in ours:
+            says = "no manifest describes it: left by a `write` that was killed, or somebody else's; remove it"
+            faults.append(_fault(path, FaultKind.STRAY, says))
         elif ".tfrecord" in name or ".tfr" in name:
             notes.append(f"{path}: no manifest vouches for it; only its own checksums were checked")
     left = [path for place in places_of(folder) for path in abandoned_files(place)]
@@ -161,3 +167,8 @@ def _beside(path: Path, says: str) -> Fault:
 
 def _fault(path: Path, kind: FaultKind, says: str) -> Fault:
     return Fault(str(path), 0, 0, kind, says)
+
+
+def _stem(name: str) -> str:
+    """Returns the part of a file's name that tells dataset and split."""
+    return name.partition(".tfrecord")[0]

@@ -92,7 +92,7 @@ class WarmExecutor(Executor):
         while crew.busy or not (stopping or active.is_complete):
             if active.check_for_interrupts():
                 yield DagsterEvent.engine_event(
-                    plan_context, "Interrupting the steps in work", EngineEventData.interrupted(crew.busy)
+                    plan_context, "Stopping the running steps", EngineEventData.interrupted(crew.busy)
                 )
                 stopping = True
                 active.mark_interrupted()
