@@ -70,6 +70,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = root / "tfr_assets" / "defs" / (f"broken_{number}" if number else "good")
         folder.mkdir(parents=True)
         (folder / "defs.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
+    for name in ("no-name", "no.name"):  # which is the mistake
+        (root / "tfr_assets" / "defs" / name).mkdir()
+        (root / "tfr_assets" / "defs" / name / "defs.yaml").write_text(GOOD)
     (root / "tfr_assets" / "defs" / "__init__.py").touch()
     (root / "tfr_assets" / "defs" / "more.py").write_text(
         "import dagster as dg\n\n\n@dg.asset\ndef more() -> None:\n    pass\n"
@@ -101,6 +104,7 @@ print(json.dumps({"said": said, "keys": [k.to_user_string() for k in graph.get_a
     found = json.loads(done.stdout.splitlines()[-1])
     assert {"good/raw", "good/shards", "good/merged", "more"} <= set(found["keys"])
     assert {f"Refresh_broken_{number}" for number in range(1, len(HOSTILE) + 1)} <= set(found["jobs"])
+    assert sum(job.startswith("Refresh_no_name_") for job in found["jobs"]) == 2
     for number in range(1, len(HOSTILE) + 1):
         assert "cannot be loaded" in found["said"][f"broken_{number}"]
         assert f"broken_{number}/defs.yaml" in found["said"][f"broken_{number}"]

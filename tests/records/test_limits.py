@@ -161,7 +161,7 @@ except TfrError as error:
 
 
 @pytest.mark.parametrize(
-    ("limit", "told"), [(100, "record 1 at byte"), (380, "no memory for the values of records 0 to")]
+    ("limit", "told"), [(100, "record 1 at byte"), (380, "no memory for the values of records 1 to 1")]
 )
 def test_reading_what_memory_has_no_room_for_is_one_error(tmp_path: Path, limit: int, told: str) -> None:
     import pyarrow as pa

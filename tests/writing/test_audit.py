@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.records.reference import flipped
@@ -14,9 +15,11 @@ from tfr_assets.reading.bench.hardware import Hardware
 from tfr_assets.reading.recommendation import Recommendation, recommended_reader
 from tfr_assets.sources import Source
 from tfr_assets.writing import sizing
+from tfr_assets.writing.audit import audit_folder
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.merged import merge_shards
 from tfr_assets.writing.plan import load_inventory
+from tfr_assets.writing.write import write
 
 from .conftest import MakeDataset, files, write_all_shards
 
@@ -177,3 +180,14 @@ def test_what_a_killed_process_left_is_named_and_removed(dataset: Dataset) -> No
         assert any(str(left) in note for note in audit_folders([dataset.layout.folder])[1])
         run(dataset)
         assert not left.exists()
+
+
+def test_splits_that_were_written_one_after_another_are_all_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    for split in ("train", "test"):
+        write(pa.table({"x": [1, 2, 3]}), folder, shards=2, split=split)
+    assert audit_folder(folder).faults == ()
+    path = folder / "data-test.tfrecord-00001-of-00002"
+    for gone in (path, manifest_path(path), index_path(path)):
+        gone.unlink()
+    assert [Path(fault.path).name for fault in audit_folder(folder).faults] == [path.name]

@@ -1,6 +1,7 @@
 """A dataset whose YAML cannot be loaded, as what the UI shows in its place: an asset and a job that say why."""
 
 import re
+from zlib import crc32
 
 import dagster as dg
 
@@ -15,7 +16,9 @@ def build_broken(name: str, error: ConfigError) -> dg.Definitions:
         name: Its folder's, of any characters.
         error: Why it cannot be loaded, with file, line, field and remedy.
     """
-    safe = re.sub(r"[^A-Za-z0-9_]", "_", name)  # what a name cannot hold may be the very mistake
+    safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if safe != name:  # what a name cannot hold may be the very mistake; two such names must not become one
+        safe += f"_{crc32(name.encode()):08x}"
     key = dg.AssetKey([safe, "raw"])
 
     @dg.asset(

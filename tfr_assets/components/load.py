@@ -76,12 +76,7 @@ def load_all(project: Path = PROJECT) -> dg.Definitions:
 
 def _definitions(file: Path, project: Path) -> dg.Definitions:
     """Returns what one YAML file defines; raises ConfigError if it cannot be loaded."""
-    try:
-        tree = _tree(file, project)
-    except ImportError as error:
-        raise ConfigError(
-            f"{file}: its folder cannot be imported: {error}; use letters, digits and underscores"
-        ) from error
+    tree = _tree(file, project)
     component = _component(file, tree)
     if isinstance(component, TFRecordDataset):
         _dataset(component, file, project)
@@ -129,7 +124,11 @@ def _files(project: Path) -> list[Path]:
 
 def _tree(file: Path, project: Path) -> dg.ComponentTree:
     """Returns the tree of one folder: to load one component, Dagster reads the YAML of all in its tree."""
-    return dg.ComponentTree.from_module(import_module(_module_of(file.parent, _defs(project))), project)
+    try:
+        folder = import_module(_module_of(file.parent, _defs(project)))
+    except ImportError as error:
+        raise ConfigError(f"{file}: its folder cannot be imported: {error}. Use letters, digits and _") from error
+    return dg.ComponentTree.from_module(folder, project)
 
 
 def _component(file: Path, tree: dg.ComponentTree) -> dg.Component:
