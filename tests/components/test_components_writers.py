@@ -13,7 +13,6 @@ from tfr_assets.components.dataset import TFRecordDataset
 from tfr_assets.components.fields import parse_writers
 from tfr_assets.components.readers import POOL
 from tfr_assets.errors import ConfigError
-from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.writers.trials import MEASURED, SEED, WriterTrials
 
 from .conftest import SHARDS
@@ -71,7 +70,7 @@ def test_the_report_has_table_pictures_and_plain_words_also_as_files(
 
 def test_nothing_of_what_was_written_is_left(project: Project, measured: tuple[str, Ran]) -> None:
     name, _ = measured
-    assert {path.name for path in project.layout(name).folder.iterdir()} == {"raw", "writers"}
+    assert {path.name for path in project.layout(name).folder.iterdir()} == {".lock", "raw", "writers"}
 
 
 def test_the_report_takes_what_there_is_and_tells_what_is_missing(
@@ -137,8 +136,9 @@ def test_settings_that_cannot_be_meant_so(writers: object, message: str) -> None
 
 
 def test_settings_reach_the_dataset() -> None:
-    attributes = {"source": "x.parquet", "writers": {"workers": [4, 1], "repeats": 5, "only": ["locked"]}}
-    made: Dataset = TFRecordDataset.from_attributes_dict(attributes=attributes).dataset("x", Path("/"))
-    assert made.trials == WriterTrials(workers=(4, 1), repeats=5, only=("locked",))
-    assert made.trials.workers_of("locked") == (1, 4)
-    assert made.trials.workers_of("serial") == (1,)
+    attributes = {"source": "x.parquet", "bench": {"writers": {"workers": [4, 1], "repeats": 5, "only": ["locked"]}}}
+    made: TFRecordDataset = TFRecordDataset.from_attributes_dict(attributes=attributes)
+    trials = made.bench.writers
+    assert trials == made.dataset("x", Path("/")).trials == WriterTrials(workers=(4, 1), repeats=5, only=("locked",))
+    assert trials.workers_of("locked") == (1, 4)
+    assert trials.workers_of("serial") == (1,)

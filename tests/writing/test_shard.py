@@ -281,3 +281,16 @@ def test_the_loser_of_two_plans_at_once_says_so(make: MakeDataset, monkeypatch: 
     monkeypatch.setattr(shard_module, "save_feature_spec", meanwhile)
     with pytest.raises(StaleError, match=r"another run of dataset 'sample', which plans another number of shards"):
         finish_shards(plan)
+
+
+def test_shards_are_finished_when_the_last_missing_file_is_there(make: MakeDataset) -> None:
+    dataset = make(shards=3)
+    write_all_shards(dataset)
+    plan = plan_shards(dataset)
+    first, _, last = plan.shards
+    for shard in (first, last):  # their manifests stay
+        dataset.layout.shard_path(shard).unlink()
+    assert write_shard(plan, first).written and finish_shards(plan) is None
+    assert not (dataset.layout.shards / "dataset_info.json").exists()
+    assert write_shard(plan, last).written and finish_shards(plan) is None
+    assert (dataset.layout.shards / "dataset_info.json").exists()

@@ -125,7 +125,7 @@ def finish_shards(plan: ShardingPlan) -> str | None:
         paths = [layout.shard_path(shard) for shard in plan.shards]
         manifests = [read_manifest(path) for path in paths]
         found = [m for m, s in zip(manifests, plan.shards, strict=True) if m and m.made_from == plan.made_from(s)]
-        if len(found) < len(manifests):
+        if len(found) < len(manifests) or not all(path.is_file() for path in paths):
             return None
         save_feature_spec(layout.shards, plan.features, [path.name for path in paths])
         remove_strays(layout.shards, re.escape(layout.name) + SHARD, {path.name for path in paths})
