@@ -12,7 +12,16 @@ from .disks import remount, small_disk
 from .scenarios import SCENARIOS, act
 from .settings import cases, choices
 from .traced import run_forked
-from .truth import before_and_after, check_reading, check_vouching, check_whole, meaning, put_tree, tree_of
+from .truth import (
+    before_and_after,
+    check_reading,
+    check_recovery,
+    check_vouching,
+    check_whole,
+    meaning,
+    put_tree,
+    tree_of,
+)
 
 BLOCK = 4096
 
@@ -79,11 +88,7 @@ def test_a_process_may_be_limited_in_the_size_of_files(name: str, fast_folder: P
         kind, said = ended.error or (None, "")
         try:
             assert kind is None or (issubclass(kind, TfrError) and "File too large" in said), (kind, said)
-            check_whole(tree_of(data), before, done)
-            check_vouching(data)
-            check_reading(SCENARIOS[name], data)
-            act(name, fast_folder)
-            assert meaning(tree_of(data)) == meaning(done), "running again does not complete it"
+            check_recovery(name, fast_folder, data, before, done)
         except BaseException as error:
             error.add_note(f"at most {size} bytes; it said {said!r}")
             raise

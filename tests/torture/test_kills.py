@@ -8,7 +8,7 @@ import pytest
 from .scenarios import SCENARIOS, act
 from .settings import cases, choices
 from .traced import run_forked, run_killed
-from .truth import before_and_after, check_reading, check_vouching, check_whole, meaning, put_tree, tree_of
+from .truth import before_and_after, check_recovery, put_tree
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -25,11 +25,7 @@ def test_a_writer_may_be_killed_at_any_moment(name: str, fast_folder: Path) -> N
         after = choose.random() * usual
         run_killed(after, act, name, fast_folder)
         try:
-            check_whole(tree_of(data), before, done)
-            check_vouching(data)
-            check_reading(SCENARIOS[name], data)
-            act(name, fast_folder)
-            assert meaning(tree_of(data)) == meaning(done), "running again does not complete it"
+            check_recovery(name, fast_folder, data, before, done)
         except BaseException as error:
             error.add_note(f"killed after {after:.4f} s")
             raise

@@ -12,7 +12,7 @@ from .command import NOBODY, as_nobody, make_copy
 from .scenarios import SCENARIOS, act
 from .settings import cases, choices, need_time
 from .traced import run_forked
-from .truth import before_and_after, check_reading, check_vouching, check_whole, meaning, put_tree, tree_of
+from .truth import before_and_after, check_recovery, put_tree
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -35,11 +35,7 @@ def test_a_user_without_rights_is_refused_in_words(name: str, fast_folder: Path)
         try:
             assert kind is None or issubclass(kind, TfrError), (kind, said)
             assert kind is None or str(data) in said or "'sample'" in said, f"names neither file nor dataset: {said}"
-            check_whole(tree_of(data), before, done)
-            check_vouching(data)
-            check_reading(SCENARIOS[name], data)
-            act(name, fast_folder)
-            assert meaning(tree_of(data)) == meaning(done), "running again does not complete it"
+            check_recovery(name, fast_folder, data, before, done)
         except BaseException as error:
             error.add_note(f"{closed} was closed; it said {said!r}")
             raise

@@ -110,3 +110,12 @@ def is_verified(where: Path) -> bool:
     files = find_files([where]) if where.exists() else []
     beside, _ = audit_folders([where])
     return bool(files) and not beside and all(report.ok for report in verify_files(files, quiet=True))
+
+
+def check_recovery(name: str, root: Path, data: Path, before: Tree, done: Tree) -> None:
+    """Checks what trouble has left of a scenario: all is whole and vouched for, and running again completes it."""
+    check_whole(tree_of(data), before, done)
+    check_vouching(data)
+    check_reading(SCENARIOS[name], data)
+    act(name, root)
+    assert meaning(tree_of(data)) == meaning(done), "running again does not complete it"
