@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tfr_assets.components.load import PROJECT, load_datasets
+from tfr_assets.components.load import PROJECT, load_component
 from tfr_assets.components.previews import previews
 from tfr_assets.samples.digits import digit_files
 from tfr_assets.samples.folder import write_folder
@@ -32,7 +32,9 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     assert write_folder(root / "raw" / name, files) == sum(map(len, files.values()))
     os.environ["TFR_DATA"] = str(root / "data")
     try:
-        source = load_datasets()[name].source
+        found = load_component(name)
+        assert found is not None
+        source = found[1].source
     finally:
         del os.environ["TFR_DATA"]
     said = str(PROJECT)

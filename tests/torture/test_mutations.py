@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tfr_assets.components.load import load_components
+from tfr_assets.components.load import dataset_names, load_component
 from tfr_assets.errors import TfrError
 
 from .scenarios import dataset, put_raw, read_rows, refresh, table
@@ -163,5 +163,5 @@ def _mutate_yaml(root: Path, file: Path) -> None:
         (root / "case").write_text(repr(text[:2000]))
         file.write_bytes(text)
         signal.alarm(PATIENCE)
-        _or_error(lambda: load_components(root))
+        _or_error(lambda: [load_component(name, root) for name in dataset_names(root)])
         signal.alarm(0)

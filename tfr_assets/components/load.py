@@ -18,21 +18,6 @@ from tfr_assets.writing.dataset import Dataset
 PROJECT = Path(__file__).parents[2]
 
 
-def load_datasets(project: Path = PROJECT) -> dict[str, Dataset]:
-    """Returns all datasets by name. Raises as `load_components`."""
-    return {name: dataset for name, (_, dataset) in load_components(project).items()}
-
-
-def load_components(project: Path = PROJECT) -> dict[str, tuple[TFRecordDataset, Dataset]]:
-    """Returns the components of all datasets by name, and the datasets.
-
-    Raises:
-        ConfigError: A YAML file asks for something impossible.
-    """
-    found = {name: load_component(name, project) for name in dataset_names(project)}
-    return {name: both for name, both in found.items() if both is not None}
-
-
 def dataset_names(project: Path = PROJECT) -> list[str]:
     """Returns the names of the folders with a YAML file, which is not read."""
     return [path.parent.name for path in _files(project)]

@@ -31,7 +31,6 @@ class RangeDecoder:
         names: The columns to decode, by base name.
         opened: Opens a range's file.
         skip: Whether damaged records are passed over, rather than an error.
-        max_record_bytes: Length beyond which a record is damage.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
