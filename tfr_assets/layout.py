@@ -3,6 +3,7 @@
     data/                                       $TFR_DATA, or `data` beside the project
     └── flights/
         ├── .lock                               locked by the run that works on the dataset
+        ├── report.html                         all of it on one page, for people
         ├── raw/inventory.json                  what raw data was there
         │   ├── landed-…/part-….parquet         only where the source cannot be read by row range
         │   ├── shards.json                     how many files each split gets, where that is planned (`shards: auto`)
@@ -130,6 +131,11 @@ class Layout:
     def lock(self) -> Path:
         """File that a run locks while it works on the dataset."""
         return self.folder / ".lock"
+
+    @cached_property
+    def report(self) -> Path:
+        """The page that shows the dataset to people."""
+        return self.folder / "report.html"
 
     @cached_property
     def raw(self) -> Path:

@@ -94,3 +94,73 @@ def test_shards_follow_raw_when_its_content_changed_and_only_then(
 def test_what_cannot_be_is_named_with_its_remedy(field: str, value: object, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         TFRecordDataset.from_attributes_dict(attributes={"source": "a.parquet", field: value})
+
+
+def test_a_schedule_launches_a_run_only_where_there_is_something_new(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("daily", schedule="0 6 * * *")
+    path = project.root / "raw" / f"{name}.parquet"
+
+    def tick() -> tuple[list[dg.RunRequest], str]:
+        schedule = project.repository().get_schedule_def(f"{name}_schedule")
+        with dg.build_schedule_context(instance=project.instance) as context:
+            ticked = schedule.evaluate_tick(context)
+        return list(ticked.run_requests or []), ticked.skip_message or ""
+
+    def due() -> None:
+        (request,), _ = tick()
+        assert all_partitions(KEYS).items() <= request.tags.items()
+        assert project.run(f"Refresh_{name}", tags=dict(request.tags)).ok
+        assert tick() == ([], "nothing new: raw files and settings are those that all files were made from")
+
+    due()  # nothing is there yet
+    first = path.read_bytes()
+    project.table(name, numbers(ROWS + 1))
+    due()  # raw data changed
+    project.layout(name).shard_path(KEYS[2]).unlink()
+    due()  # a shard is gone
+    project.layout(name).merged_path().unlink()
+    due()  # the merged file is gone
+    project.dataset(name, shards=SHARDS, schedule="0 6 * * *", features={"drop": ["word"]})
+    due()  # the YAML changed
+    assert project.run(f"Verify_{name}").ok
+    assert tick()[0] == []
+    content = bytearray(project.layout(name).shard_path(KEYS[0]).read_bytes())
+    content[20] ^= 1
+    project.layout(name).shard_path(KEYS[0]).write_bytes(content)
+    assert tick()[0] == []  # no tick reads data
+    assert not project.run(f"Verify_{name}").ok
+    due()  # damage was found
+    path.write_bytes(first)
+    assert project.refresh(name, SHARDS).ok  # by hand
+    due()
+
+
+def test_a_tick_waits_for_the_run_of_the_tick_before(project: Project, make_dataset: Callable[..., str]) -> None:
+    name = make_dataset("slow", schedule="* * * * *")
+    schedule = project.repository().get_schedule_def(f"{name}_schedule")
+    job = project.repository().get_job(f"Refresh_{name}")
+    waiting = project.instance.create_run_for_job(
+        job, tags={"dagster/schedule_name": f"{name}_schedule"}, status=dg.DagsterRunStatus.QUEUED
+    )
+    with dg.build_schedule_context(instance=project.instance) as context:
+        ticked = schedule.evaluate_tick(context)
+    project.instance.report_run_canceled(waiting)
+    assert not ticked.run_requests
+    assert ticked.skip_message == f"run {waiting.run_id[:8]}, which the tick before launched, is not over yet"
+
+
+@pytest.mark.parametrize("why", ["a function", "freshness"])
+def test_a_schedule_launches_a_run_at_every_tick_where_only_a_run_shows_or_does_what_is_due(
+    project: Project, make_dataset: Callable[..., str], why: str
+) -> None:
+    if why == "freshness":
+        name = make_dataset("fresh", schedule="@daily", freshness=26)
+    else:
+        name = make_dataset("rows", schedule="@daily", source={"callable": "tests.components.conftest:numbers"})
+    schedule = project.repository().get_schedule_def(f"{name}_schedule")
+    for _ in range(2):
+        with dg.build_schedule_context(instance=project.instance) as context:
+            (request,) = schedule.evaluate_tick(context).run_requests or []
+        assert "tfr/raw_state" not in request.tags

@@ -161,6 +161,8 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
             if outcome.made:
                 out.print(made_table(outcome))
             out.print(checks_text(outcome))
+            if outcome.report:
+                out.print(f"all of it on one page: {outcome.report}", soft_wrap=True, markup=False, highlight=False)
             _print_failures(outcome)
     _exit(outcomes)
 

@@ -89,6 +89,7 @@ class Outcome:
         checks: Evaluations by `asset/check`: partition (None where there are none) to whether it passed.
         failures: What failed, one text each.
         run_ids: The runs, for the UI.
+        report: The page that shows all of it; empty where there is none.
     """
 
     dataset: str
@@ -98,6 +99,7 @@ class Outcome:
     checks: dict[str, dict[str | None, bool]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     run_ids: list[str] = field(default_factory=list)
+    report: str = ""
 
 
 def reconstruct_job(dataset: str, job_name: str) -> dg.JobDefinition:
@@ -127,6 +129,8 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
     if outcome.ok and bench:
         keys = list(bench.partitions_def.get_partition_keys()) if bench.partitions_def else []
         _run(bench.name, keys, _READER_STEPS, outcome, instance, progress)
+    if dataset.layout.report.is_file():
+        outcome.report = str(dataset.layout.report)
     return outcome
 
 

@@ -7,6 +7,8 @@
     raw, shards, merged
                 one asset each
     checks      what the assets are checked for; `verdicts` decides, without Dagster
+    current     whether stored shards are those that YAML and raw data ask for now, without reading them
+    report      all of a dataset on one page, `report.html`; `page` is its HTML
     jobs        what is launched; `verify` reads stored shards back
     automation  what launches it by itself: schedule, watch, assets that follow each other
     bench       what is measured: readers, reader_checks, reader_report, writers

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from tfr_assets.components.current import current_spec, evaluate_current
 from tfr_assets.components.evaluation import evaluation
 from tfr_assets.components.failures import chosen_partitions, mark_failed
 from tfr_assets.components.jobs import verify_job
 from tfr_assets.components.look import Look
 from tfr_assets.components.progress import logged
+from tfr_assets.components.report import write_report
 from tfr_assets.components.verdicts import CHECKS, Verdict, judge, judge_size, together
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import shard_keys
@@ -27,13 +29,18 @@ if TYPE_CHECKING:
 def build_shard_checks(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetChecksDefinition:
     """Returns the checks of the asset `shards`, evaluated for every partition of a run."""
     again = f" The job {verify_job(look.dataset.name)} checks stored shards again."
-    specs = _specs(look.key("shards"), partitions, again)
+    specs = [*_specs(look.key("shards"), partitions, again), current_spec(look)]
 
     @dg.multi_asset_check(name=f"{look.dataset.name}_check_shards", specs=specs, description="Reads every shard back.")
     def check_shards(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
         chosen = chosen_partitions(context)
         done = _evaluated(look, context)
-        yield from evaluate_shards(look, [partition for partition in chosen if partition not in done], context)
+        yield evaluate_current(look, context.instance)
+        try:
+            yield from evaluate_shards(look, [partition for partition in chosen if partition not in done], context)
+        except dg.Failure:
+            write_report(look, context)  # nothing follows that would
+            raise
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_shards
@@ -140,6 +147,7 @@ def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
     def check_merged(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
         for verdict in judge_merged(look.current):
             yield _evaluation(context, verdict, key, None)
+        write_report(look, context)
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_merged

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tfr_assets.components.automation import ON_CHANGE, build_follower, build_schedule, build_watch
 from tfr_assets.components.bench import Bench, build_bench
 from tfr_assets.components.checks import build_merged_checks, build_shard_checks
+from tfr_assets.components.current import build_current_sensor
 from tfr_assets.components.fields import (
     PARSERS,
     BenchField,
@@ -233,8 +234,9 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],
             asset_checks=[build_shard_checks(look, partitions), build_merged_checks(look)],
             jobs=[*build_jobs(look, partitions), build_verify(look)],
-            schedules=[build_schedule(look, self.schedule)] if self.schedule else [],
+            schedules=[build_schedule(look, self.schedule, self.deps)] if self.schedule else [],
             sensors=[
+                build_current_sensor(look),
                 *([build_watch(look, self.watch)] if self.watch else []),
                 *([build_follower(look)] if self.automation else []),
             ],

@@ -9,6 +9,7 @@ from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import file_metadata, markdown
 from tfr_assets.components.progress import counted, logged
 from tfr_assets.errors import TfrError
+from tfr_assets.layout import Layout
 from tfr_assets.records.units import megabytes
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
         for split, file in merged.items():
             context.log.info(_story(split, file))
         version = "-".join(file.manifest.digest for file in merged.values())
-        return dg.MaterializeResult(metadata=_metadata(merged), data_version=dg.DataVersion(version))
+        return dg.MaterializeResult(metadata=_metadata(merged, dataset.layout), data_version=dg.DataVersion(version))
 
     return merged
 
@@ -54,11 +55,12 @@ def _story(split: str, file: "Merged") -> str:
     return f"{split}: copied {megabytes(file.manifest.bytes)} in {took}, to {file.path}"
 
 
-def _metadata(merged: "dict[str, Merged]") -> dict[str, Any]:
+def _metadata(merged: "dict[str, Merged]", layout: Layout) -> dict[str, Any]:
     """Returns what is shown: one file's metadata, or the sums of several and a line for each."""
     shown = [file_metadata(f.manifest, f.path, f.seconds if f.written else None) for f in merged.values()]
+    report = {"report": dg.MetadataValue.path(layout.report)}
     if len(shown) == 1:
-        return shown[0]
+        return shown[0] | report
     manifests = {split: file.manifest for split, file in merged.items()}
     lines = [(split, f"{m.records:,}", megabytes(m.bytes), m.file, m.digest) for split, m in manifests.items()]
     folder = next(iter(merged.values())).path.parent
@@ -71,4 +73,5 @@ def _metadata(merged: "dict[str, Merged]") -> dict[str, Any]:
         "files": len(merged),
         "written": any(file.written for file in merged.values()),
         "splits": dg.MetadataValue.md(markdown(["split", "records", "size", "file", "fingerprint"], lines)),
+        **report,
     }

@@ -35,6 +35,7 @@ def inventory_metadata(inventory: Inventory, preview: pa.Table, layout: Layout) 
         "landed": len(inventory.landed),
         "bytes_per_row": _ratio(inventory.bytes, inventory.rows),
         "fingerprint": inventory.fingerprint,
+        "report": dg.MetadataValue.path(layout.report),
         "preview": dg.MetadataValue.md(markdown_table(preview)),
     }
     if inventory.source.kind != TABLE:

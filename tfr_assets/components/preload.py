@@ -48,6 +48,7 @@ MODULES = (
     "tfr_assets.writing.merged",
     "tfr_assets.writing.raw",
     "tfr_assets.writing.shard",
+    "dagster._core.storage.asset_check_execution_record",
     "fsspec.core",
     "numpy.ma",
     "pyarrow.parquet",

@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from tfr_assets.components.current import report_current
 from tfr_assets.components.failures import reported
 from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import inventory_metadata, markdown
@@ -44,6 +45,11 @@ def build_raw(look: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefiniti
                 f"{inventory.skipped:,} raw files were left out; {dataset.layout.raw / SKIPPED} says why"
             )
         metadata |= previews(inventory, 0, inventory.rows) | _plan(context, dataset, inventory)
+        if (
+            dataset.layout.shards.is_dir()
+            and look.key("shards") not in context.job_def.asset_layer.executable_asset_keys
+        ):
+            report_current(look, context.instance)
         return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(inventory.fingerprint))
 
     return raw

@@ -9,6 +9,7 @@ from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import markdown
 from tfr_assets.components.progress import logged
 from tfr_assets.components.readers import POOL
+from tfr_assets.components.report import write_report
 from tfr_assets.reading.bench.options import BenchOptions
 
 if TYPE_CHECKING:
@@ -44,8 +45,12 @@ def build_reader_report(look: Look, options: BenchOptions) -> dg.AssetsDefinitio
         if best := report.recommendation:
             context.log.info(f"recommended: {best.reader}, {best.why}")
         shown = {name: dg.MetadataValue.md(_picture(path.read_bytes(), name)) for name, path in pictures.items()}
-        places: dict[str, Any] = {"dagster/uri": str(folder), "path": dg.MetadataValue.path(folder)}
-        return dg.MaterializeResult(metadata={**_metadata(report), **places, **shown})
+        page = dg.MetadataValue.path(dataset.layout.report)
+        places: dict[str, Any] = {"dagster/uri": str(folder), "path": dg.MetadataValue.path(folder), "report": page}
+        metadata = {**_metadata(report), **places, **shown}
+        known = {name: getattr(value, "value", value) for name, value in metadata.items()}
+        write_report(look, context, {"reader_report": known})
+        return dg.MaterializeResult(metadata=metadata)
 
     return reader_report
 

@@ -5,11 +5,12 @@ the process dies, so a file without a lock is that of a run that nobody works on
 elsewhere and are left alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from tfr_assets.components.locks import if_dead, life_sign
 
@@ -70,6 +71,11 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
                 path.unlink(missing_ok=True)
     _free_pools(instance)
     return ended
+
+
+def unfinished_run(instance: dg.DagsterInstance, tags: Mapping[str, str]) -> dg.DagsterRun | None:
+    """Returns a run with some tags that is queued or executes; None if there is none."""
+    return next(iter(instance.get_runs(dg.RunsFilter(tags=tags, statuses=NOT_FINISHED_STATUSES), limit=1)), None)
 
 
 def _folder(instance: dg.DagsterInstance) -> Path:

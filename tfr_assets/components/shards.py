@@ -26,6 +26,7 @@ from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import file_metadata, markdown
 from tfr_assets.components.progress import counted, logged
+from tfr_assets.layout import Layout
 from tfr_assets.records.units import megabytes
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
     with reported(shard=shard.key):
         written = write_shard(plan, shard, counted(logged(context.log.info), shard.rows))
         inventory = load_inventory(plan.dataset)
-        metadata = _metadata(written, inventory.rows)
+        metadata = _metadata(written, inventory.rows, look.dataset.layout)
     context.log.info(_story(shard.key, written))
     if not plan.dataset.auto:
         context.log_event(
@@ -141,10 +142,11 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     return dg.MaterializeResult(data_version=dg.DataVersion(_data_version(plan)))
 
 
-def _metadata(shard: "ShardWritten", rows: int) -> dict[str, Any]:
+def _metadata(shard: "ShardWritten", rows: int, layout: Layout) -> dict[str, Any]:
     shown = file_metadata(shard.manifest, shard.path, shard.seconds if shard.written else None)
     counts = {"dagster/row_count": rows, "dagster/partition_row_count": shard.manifest.records}
-    return shown | counts | {"peak_memory_bytes": shard.peak_memory_bytes}
+    report = dg.MetadataValue.path(layout.report)
+    return shown | counts | {"peak_memory_bytes": shard.peak_memory_bytes, "report": report}
 
 
 def _together(files: Sequence[dict[str, Any]]) -> dict[str, Any]:

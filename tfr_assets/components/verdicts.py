@@ -3,6 +3,7 @@
 The disk is read once (`records.report.examine`); these functions judge what was read.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,12 @@ RECORD_COUNT = Check("record_count", "As many records as the raw data assigns to
 FEATURES = Check("features", "Every record parses by the feature spec.")
 SHARD_SIZE = Check("shard_size", "Files of 100 to 200 MB, where there is enough data to care.", blocking=False)
 CHECKS = (CRC, RECORD_COUNT, FEATURES, SHARD_SIZE)
+CURRENT = Check(
+    "current",
+    "All shards are there, and made from the settings of the YAML and from the inventory of raw as they are now. Reads "
+    "no data.",
+    blocking=False,
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,24 @@ def judge_size(size: int, total: float, files: int) -> Verdict:
         f"{megabytes(size)} is {problem}. Recommended are {recommended} files of about {megabytes(total / recommended)}"
     )
     return Verdict(SHARD_SIZE, False, says, shown)
+
+
+def judge_current(outdated: Mapping[str, str] | str, planned: int) -> Verdict:
+    """Judges whether shards are those that YAML and inventory ask for.
+
+    Args:
+        outdated: Those that are not, each with the reason; or why nobody knows which there must be.
+        planned: Number of all of them.
+    """
+    if isinstance(outdated, str):
+        return Verdict(CURRENT, False, outdated, {"planned": planned})
+    shown = {"planned": planned, "outdated": len(outdated)}
+    if not outdated:
+        return Verdict(CURRENT, True, f"All {planned} shards are those of the current settings and raw data", shown)
+    reasons = Counter(outdated.values())
+    says = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    named = ", ".join(list(outdated)[:5]) + (", …" if len(outdated) > 5 else "")
+    return Verdict(CURRENT, False, f"Of {planned} shards, {says}: {named}. Materialize all of the dataset again", shown)
 
 
 def together(verdicts: Mapping[str, Verdict]) -> Verdict:

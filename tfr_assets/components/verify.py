@@ -11,8 +11,10 @@ import dagster as dg
 from pydantic import Field
 
 from tfr_assets.components.checks import evaluate_shards
+from tfr_assets.components.current import evaluate_current
 from tfr_assets.components.jobs import job_tags, verify_job
 from tfr_assets.components.look import Look
+from tfr_assets.components.report import write_report
 from tfr_assets.errors import suggestion
 
 _DESCRIPTION = """Reads shards back from the disk and checks them again. Writes none.
@@ -34,7 +36,11 @@ def build_verify(look: Look) -> dg.JobDefinition:
     @dg.op(name=f"{name}_verify", out=dg.Out(dg.Nothing), description="Reads the shards back.")
     def verify(context: dg.OpExecutionContext, config: Chosen) -> Iterator[Any]:
         partitions = _existing(look, config.shards) or look.partition_keys
-        yield from evaluate_shards(look, partitions, context)
+        try:
+            yield evaluate_current(look, context.instance)
+            yield from evaluate_shards(look, partitions, context)
+        finally:
+            write_report(look, context)
         yield dg.Output(None)
 
     @dg.job(name=verify_job(name), description=_DESCRIPTION, tags=job_tags(name))

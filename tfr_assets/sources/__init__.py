@@ -7,7 +7,7 @@ from tfr_assets.sources.rowrange import preview, read_rows
 from tfr_assets.sources.source import FORMATS, TYPE_NAMES, Source
 from tfr_assets.sources.splits import ONLY_SPLIT, Splits
 from tfr_assets.sources.taking import SKIPPED, remove_old_landings, take_inventory
-from tfr_assets.sources.watching import check_watchable, files_state
+from tfr_assets.sources.watching import called, check_watchable, files_state
 
 __all__ = [
     "FORMATS",
@@ -18,6 +18,7 @@ __all__ = [
     "Source",
     "SourceFile",
     "Splits",
+    "called",
     "check_watchable",
     "files_state",
     "parse_source",

@@ -16,12 +16,16 @@ def check_watchable(source: Source) -> None:
     Raises:
         ConfigError: It, or a part of it, is a Python function.
     """
-    for part in _parts(source):
-        if part.callable:
-            raise ConfigError(
-                f"watch: {part.callable} is a Python function, and only running it shows whether its rows changed; "
-                "set a `schedule` instead"
-            )
+    if function := called(source):
+        raise ConfigError(
+            f"watch: {function} is a Python function, and only running it shows whether its rows changed; "
+            "set a `schedule` instead"
+        )
+
+
+def called(source: Source) -> str:
+    """Returns the Python function that a source calls, itself or in a part of it; nothing if all of it is files."""
+    return next((part.callable for part in _parts(source) if part.callable), "")
 
 
 def files_state(source: Source) -> str:

@@ -13,8 +13,7 @@ from tfr_assets.layout import Layout, manifest_path
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.scan import Fault, FaultKind
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.merged import merged_from
-from tfr_assets.writing.plan import ShardingPlan, differences, plan_shards
+from tfr_assets.writing.plan import ShardingPlan, differences, merged_from, plan_shards
 from tfr_assets.writing.sizing import as_planned, load_planned
 from tfr_assets.writing.stray import SHARD, names_in
 

@@ -2,10 +2,9 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tfr_assets.errors import DamagedFile, StaleError
 from tfr_assets.records.files import refusals
@@ -13,7 +12,7 @@ from tfr_assets.records.manifest import Manifest, manifest_problem
 from tfr_assets.records.merge import merge_files
 from tfr_assets.records.report import examine, is_intact
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.plan import ShardingPlan, differences, plan_shards
+from tfr_assets.writing.plan import ShardingPlan, differences, merged_from, plan_shards
 from tfr_assets.writing.stray import MERGED, remove_strays
 
 Progress = Callable[[int], None]
@@ -64,20 +63,6 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
         current = {dataset.layout.merged_path(split).name for split in dataset.splits}
         remove_strays(dataset.layout.merged, re.escape(dataset.name) + MERGED, current)
         return merged
-
-
-def merged_from(plan: ShardingPlan, digests: Mapping[str, str]) -> dict[str, Any]:
-    """Returns all that decides over a merged file's bytes, as its manifest records it.
-
-    Args:
-        plan: The plan of the shards.
-        digests: Digests of its split's shards by name, in order.
-    """
-    return {
-        "shards": dict(digests),
-        "features": plan.features.fingerprint,
-        "compression": plan.dataset.compression,
-    }
 
 
 def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Progress | None) -> Merged:

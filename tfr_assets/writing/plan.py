@@ -61,6 +61,20 @@ class ShardingPlan:
         }
 
 
+def merged_from(plan: ShardingPlan, digests: Mapping[str, str]) -> dict[str, Any]:
+    """Returns all that decides over a merged file's bytes, as its manifest records it.
+
+    Args:
+        plan: The plan of the shards.
+        digests: Digests of its split's shards by name, in order.
+    """
+    return {
+        "shards": dict(digests),
+        "features": plan.features.fingerprint,
+        "compression": plan.dataset.compression,
+    }
+
+
 def differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     """Returns which entries of what a file was made from are not those that are wanted; nothing if all are."""
     if found == wanted:
