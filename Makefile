@@ -20,7 +20,7 @@ run: $(VENV)/.samples ## materialize the bundled datasets, end to end
 	@echo "  make ui      opens all of this in the Dagster UI, on the same instance and data"
 
 ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
-	@PYTHONWARNINGS='ignore:Parameter `execution_type`' $(BIN)/dg dev --no-check-yaml --host 127.0.0.1 --port $${PORT:-3000}
+	@$(BIN)/python -m tfr_assets.cli.ui $${PORT:-3000}
 
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest -n auto

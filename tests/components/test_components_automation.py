@@ -142,7 +142,7 @@ def test_a_tick_waits_for_the_run_of_the_tick_before(project: Project, make_data
     schedule = project.repository().get_schedule_def(f"{name}_schedule")
     job = project.repository().get_job(f"Refresh_{name}")
     waiting = project.instance.create_run_for_job(
-        job, tags={"dagster/schedule_name": f"{name}_schedule"}, status=dg.DagsterRunStatus.QUEUED
+        job, tags={"dagster/schedule_name": f"{name}_schedule"}, status=dg.DagsterRunStatus.STARTED
     )
     with dg.build_schedule_context(instance=project.instance) as context:
         ticked = schedule.evaluate_tick(context)

@@ -72,7 +72,9 @@ def test_no_tick_looks_while_a_run_writes(project: Project, make_dataset: Callab
     name = make_dataset("busy")
     assert project.refresh(name, SHARDS).ok
     run = project.instance.create_run_for_job(
-        project.repository().get_job(f"Refresh_{name}"), status=dg.DagsterRunStatus.STARTED
+        project.repository().get_job(f"Refresh_{name}"),
+        tags={"tfr/dataset": name},
+        status=dg.DagsterRunStatus.STARTED,
     )
     assert tick(project, name, None) == (None, f"run {run.run_id[:8]} is working on {name}")
     project.instance.report_run_canceled(run)

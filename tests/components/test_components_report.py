@@ -32,6 +32,9 @@ class Seen(HTMLParser):
         if tag not in ("meta", "img", "hr", "br"):
             self._open.append(tag)
 
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
     def handle_endtag(self, tag: str) -> None:
         assert self._open.pop() == tag
 

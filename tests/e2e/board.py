@@ -16,6 +16,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.components.project import Project, environment, kill_group
+from tfr_assets.components.jobs import all_partitions
 from tests.waiting import wait_for
 
 SECONDS = 400  # that anything may take on a busy machine
@@ -80,22 +81,61 @@ class Server:
             data: dict[str, Any] = json.load(response)["data"]
             return data
 
-    def runs(self) -> list[dict[str, Any]]:
-        """All runs, the latest first."""
-        text = "{ runsOrError { ... on Runs { results { runId jobName status tags { key value } } } } }"
-        found: list[dict[str, Any]] = self.query(text)["runsOrError"]["results"]
-        return found
+    def runs(self, dataset: str) -> list[dict[str, Any]]:
+        """All runs of a dataset, the latest first."""
+        of_dataset = f'filter: {{tags: [{{key: "tfr/dataset", value: "{dataset}"}}]}}'
+        found = "... on Runs { results { runId jobName status tags { key value } } }"
+        runs: list[dict[str, Any]] = self.query(f"{{ runsOrError({of_dataset}) {{ {found} }} }}")["runsOrError"][
+            "results"
+        ]
+        return runs
 
-    def wait_for_runs(self, before: int, count: int = 1) -> list[dict[str, Any]]:
-        """Waits until so many more runs than before are there and over, and returns these."""
+    def statuses(self, dataset: str) -> list[str]:
+        """What became of all runs of a dataset, the latest first."""
+        return [run["status"] for run in self.runs(dataset)]
+
+    def wait_for_runs(self, dataset: str, before: int, count: int = 1) -> list[dict[str, Any]]:
+        """Waits until a dataset has so many more runs than before and all are over, and returns these."""
         over = {"SUCCESS", "FAILURE", "CANCELED"}
 
         def done() -> bool:
-            runs = self.runs()
-            return len(runs) >= before + count and all(run["status"] in over for run in runs)
+            found = self.statuses(dataset)
+            return len(found) >= before + count and over.issuperset(found)
 
-        wait_for(done, SECONDS)
-        return self.runs()[: len(self.runs()) - before]
+        wait_for(done, SECONDS, lambda: str(self.runs(dataset)))
+        runs = self.runs(dataset)
+        return runs[: len(runs) - before]
+
+    def partitions(self, dataset: str) -> dict[str, int]:
+        """How many partitions of a dataset's shards are materialized, failed, being materialized, and all of them."""
+        stats = "partitionStats { numMaterialized numFailed numMaterializing numPartitions }"
+        key = f'{{path: ["{dataset}", "shards"]}}'
+        found: dict[str, int] = self.query(f"{{ assetNodes(assetKeys: [{key}]) {{ {stats} }} }}")["assetNodes"][0][
+            "partitionStats"
+        ]
+        return {name.removeprefix("num").lower(): count for name, count in found.items()}
+
+    def ticks(self, kind: str, name: str) -> list[str]:
+        """Why ticks of a schedule or sensor launched nothing, the latest first; empty texts where they did."""
+        location = f'repositoryName: "__repository__", repositoryLocationName: "{self.project.package}"'
+        found = self.query(
+            f'{{ {kind}OrError({kind}Selector: {{{location}, {kind}Name: "{name}"}}) {{ ... on {kind.capitalize()} '
+            f"{{ {kind}State {{ ticks(limit: 50) {{ skipReason status }} }} }} }} }}"
+        )[f"{kind}OrError"][f"{kind}State"]["ticks"]
+        return [tick["skipReason"] or "" for tick in found if tick["status"] != "STARTED"]
+
+    def refresh(self, dataset: str, keys: list[str]) -> str:
+        """Launches a refresh without a backfill, which Dagster would look at only every 30 s; returns what became of it."""
+        before = len(self.runs(dataset))
+        tags = ", ".join(f'{{key: "{key}", value: "{value}"}}' for key, value in all_partitions(keys).items())
+        job = (
+            f'repositoryName: "__repository__", repositoryLocationName: "{self.project.package}", '
+            f'jobName: "Refresh_{dataset}"'
+        )
+        parameters = f'executionParams: {{selector: {{{job}}}, mode: "default", executionMetadata: {{tags: [{tags}]}}}}'
+        self.query(f"mutation {{ launchRun({parameters}) {{ __typename ... on PythonError {{ message }} }} }}")
+        (run,) = self.wait_for_runs(dataset, before)
+        return str(run["status"])
 
     def reload(self) -> None:
         """Loads the definitions again, as the button "Reload definitions" does."""
@@ -108,6 +148,7 @@ class Board:
 
     page: Page
     server: Server
+    dataset: str = ""  # whose page is open
 
     def open(self, path: str) -> Page:
         self.page.goto(f"{self.server.address}/{path}")
@@ -115,9 +156,11 @@ class Board:
 
     def lineage(self, group: str) -> Page:
         """Opens the graph of a group."""
+        self.dataset = group.removesuffix("_bench")
         return self.open(f"locations/__repository__@{self.server.project.package}/asset-groups/{group}/lineage")
 
     def asset(self, name: str, part: str, view: str = "overview") -> Page:
+        self.dataset = name
         return self.open(f"assets/{name}/{part}?view={view}")
 
     def press(self, button: str, exact: bool = False) -> None:
@@ -125,19 +168,39 @@ class Board:
 
     def materialize(self, button: str, partitions: str) -> dict[str, Any]:
         """Presses a button that materializes, chooses partitions, launches, and returns the one run that follows."""
-        before = len(self.server.runs())
+        before = len(self.server.runs(self.dataset))
+        self.launch(button, partitions)
+        (run,) = self.server.wait_for_runs(self.dataset, before)
+        return run
+
+    def launch(self, button: str, partitions: str) -> None:
+        """As `materialize`, but does not wait for the run."""
         self.press(button)
         self.press(partitions, exact=True)
         self.press("Launch")
-        (run,) = self.server.wait_for_runs(before)
-        return run
+
+    def cancel_backfill(self) -> None:
+        """Cancels the latest backfill on its page, and waits until it is."""
+        text = "{ partitionBackfillsOrError { ... on PartitionBackfills { results { id status } } } }"
+
+        def latest() -> dict[str, str]:
+            found: dict[str, str] = self.server.query(text)["partitionBackfillsOrError"]["results"][0]
+            return found
+
+        self.open(f"runs/b/{latest()['id']}")
+        self.shows("In progress")
+        self.page.get_by_role("button").last.click()
+        self.page.get_by_role("menuitem", name="Cancel backfill").click()
+        self.page.get_by_role("button", name="Cancel backfill").last.click()
+        wait_for(lambda: latest()["status"] == "CANCELED", SECONDS)
 
     def launch_job(self, job: str) -> dict[str, Any]:
         """Launches a job from its launchpad as it is, and returns its run."""
-        before = len(self.server.runs())
+        dataset = job.partition("_")[2]
+        before = len(self.server.runs(dataset))
         self.open(f"locations/{self.server.project.package}/jobs/{job}/playground")
         self.press("Launch Run")
-        (run,) = self.server.wait_for_runs(before)
+        (run,) = self.server.wait_for_runs(dataset, before)
         return run
 
     def shows(self, *texts: str) -> None:

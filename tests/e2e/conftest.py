@@ -43,6 +43,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         made = Project(root, "demo")
         made.table("numbers", numbers())
         made.table("spiked", spiked())
+        made.table("watched", numbers())
         for name, attributes in DATASETS.items():
             made.dataset(name, **({"source": "raw/numbers.parquet"} | attributes))
         yield made
@@ -55,6 +56,15 @@ DATASETS: dict[str, dict[str, Any]] = {
     "rotten": {"shards": SHARDS},
     "spiked": {"shards": SHARDS, "source": "raw/spiked.parquet"},
     "morning": {"shards": SHARDS, "schedule": "0 6 * * *"},
+    "aged": {"shards": SHARDS},
+    # each has shards of a number of its own: their keys name the faults
+    "halted": {"shards": 6},
+    "twice": {"shards": 5},
+    "mended": {"shards": 3},
+    # these are launched by the daemon, while other tests run
+    "minutely": {"shards": 1, "schedule": "* * * * *"},
+    "watched": {"shards": 1, "source": "raw/watched.parquet", "watch": 10},
+    "late": {"shards": 1, "freshness": 1 / 60, "watch": 10},
     "raced": {"shards": SHARDS, "bench": {"writers": {"only": ["serial", "locked"], "workers": [1], "repeats": 1}}},
 }
 

@@ -16,6 +16,9 @@ def test_a_schedule_runs_at_once_and_one_that_is_turned_off_stays_off(board: Boa
     board.shows("morning_schedule")
     expect(page.locator("input[type=checkbox]").first).not_to_be_checked(timeout=SECONDS * 1000)
     location = f'repositoryName: "__repository__", repositoryLocationName: "{board.server.project.package}"'
-    states = "... on Schedules { results { scheduleState { status } } }"
+    states = "... on Schedules { results { name scheduleState { status } } }"
     found = board.server.query(f"{{ schedulesOrError(repositorySelector: {{{location}}}) {{ {states} }} }}")
-    assert [each["scheduleState"]["status"] for each in found["schedulesOrError"]["results"]] == ["STOPPED"]
+    assert {each["name"]: each["scheduleState"]["status"] for each in found["schedulesOrError"]["results"]} == {
+        "morning_schedule": "STOPPED",
+        "minutely_schedule": "RUNNING",
+    }

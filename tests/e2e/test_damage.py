@@ -26,13 +26,13 @@ def test_damage_is_red_where_it_is_and_one_click_repairs_it(board: Board) -> Non
     board.shows("file is missing")  # the latest result is a failed one
 
     board.asset("rotten", "shards")
-    before = len(board.server.runs())
+    before = len(board.server.runs("rotten"))
     board.press("Materialize")
     board.press("Failed", exact=True)
     board.shows("2 partitions")
     board.picture("repair", (370, 128, 700, 516))
     board.press("Launch")
-    runs = board.server.wait_for_runs(before, count=2)  # they are not adjacent
+    runs = board.server.wait_for_runs("rotten", before, count=2)  # they are not adjacent
     assert {run["status"] for run in runs} == {"SUCCESS"}
     board.asset("rotten", "shards", "partitions")
     board.shows("Failed (0)", "Materialized (4)")

@@ -11,7 +11,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as Target,
 )
 
-from tfr_assets.components.metadata import markdown
+from tfr_assets.components.metadata import markdown, rounded
 from tfr_assets.components.verdicts import Verdict
 
 _FAULTS_SHOWN = 20
@@ -28,7 +28,7 @@ def evaluation(
         partition: The partition, if it has any.
         instance: Where its latest materialization is looked up.
     """
-    metadata = dict(verdict.shown)
+    metadata = rounded(verdict.shown)
     if verdict.faults:
         rows = [
             (Path(fault.path).name, fault.record, fault.offset, fault.kind.value, fault.detail)

@@ -39,7 +39,11 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
             except TfrError as error:  # "Failed" then selects what must be written again
                 wrong = dict.fromkeys(map(look.partition_of, error.shards))
                 mark_failed(context.op_execution_context, look.key("shards"), wrong)
-                raise
+                if not wrong:
+                    raise
+                shards = look.key("shards").to_user_string()
+                remedy = f"In the UI: on the page of {shards}, Materialize → Failed → Launch; then materialize merged"
+                raise type(error)(f"{error}\n{remedy}") from error.__cause__
         for split, file in merged.items():
             context.log.info(_story(split, file))
         version = "-".join(file.manifest.digest for file in merged.values())

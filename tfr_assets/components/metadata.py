@@ -1,7 +1,7 @@
 """What the UI shows of inventories and files: numbers that plot over time, schemas, previews."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,15 @@ def file_metadata(manifest: Manifest, path: Path, seconds: float | None) -> dict
     if seconds is None:
         return {**shown, "skipped": "The file is there already and matches its manifest."}
     return {**shown, "seconds": round(seconds, 3), "records_per_second": _ratio(manifest.records, seconds)}
+
+
+def rounded(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns metadata with as many digits of each float as somebody reads."""
+    return {name: _round(value) if isinstance(value, float) else value for name, value in shown.items()}
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.4g}") if abs(value) < 1000 else round(value, 1)
 
 
 def markdown_table(table: pa.Table) -> str:

@@ -6,7 +6,7 @@ import dagster as dg
 
 from tfr_assets.components.failures import reported
 from tfr_assets.components.look import Look
-from tfr_assets.components.metadata import markdown
+from tfr_assets.components.metadata import markdown, rounded
 from tfr_assets.components.progress import logged
 from tfr_assets.components.readers import POOL
 from tfr_assets.components.report import write_report
@@ -47,7 +47,7 @@ def build_reader_report(look: Look, options: BenchOptions) -> dg.AssetsDefinitio
         shown = {name: dg.MetadataValue.md(_picture(path.read_bytes(), name)) for name, path in pictures.items()}
         page = dg.MetadataValue.path(dataset.layout.report)
         places: dict[str, Any] = {"dagster/uri": str(folder), "path": dg.MetadataValue.path(folder), "report": page}
-        metadata = {**_metadata(report), **places, **shown}
+        metadata = rounded({**_metadata(report), **places, **shown})
         known = {name: getattr(value, "value", value) for name, value in metadata.items()}
         write_report(look, context, {"reader_report": known})
         return dg.MaterializeResult(metadata=metadata)

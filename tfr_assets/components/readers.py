@@ -7,6 +7,7 @@ import dagster as dg
 
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.look import Look
+from tfr_assets.components.metadata import rounded
 from tfr_assets.components.progress import logged
 from tfr_assets.reading.bench.options import BenchOptions
 from tfr_assets.reading.names import READER_DESCRIPTIONS
@@ -62,7 +63,7 @@ def build_readers(look: Look, options: BenchOptions) -> dg.AssetsDefinition:
 
 
 def _metadata(measured: "Measurement", folder: Path) -> dict[str, Any]:
-    return {
+    shown = {
         "dagster/row_count": measured.records,
         "dagster/size_bytes": measured.bytes,
         "dagster/uri": str(folder / f"{measured.reader}.json"),
@@ -85,3 +86,4 @@ def _metadata(measured: "Measurement", folder: Path) -> dict[str, Any]:
         "batch_size": measured.batch_size,
         "hardware": str(measured.hardware),
     }
+    return rounded(shown)

@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """TFRecord files, one a partition, written in parallel.
 
-A file appears under its name when it is whole. One that matches its manifest, input and settings is left as it is."""
+A file appears under its name when it is whole. One that matches its manifest, input and settings is left as it is.
+
+Partitions that follow each other are one run; of others, Dagster makes a run for each piece, one after the other.
+
+The check `current` warns when YAML or raw data are no longer what the files were made from. The job `Verify_NAME` \
+checks files again; the button "Execute" cannot check partitions."""
 _OF_ONE_FILE = {"path", "fingerprint", "skipped", "seconds", "records_per_second", "bytes_per_record"}
 
 
@@ -67,7 +72,9 @@ def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
             yield dg.DynamicOutput(alone, mapping_key=key.replace("-", "_"), output_name="shard")
 
     @dg.graph_asset(
-        **look.asset("shards", _DESCRIPTION, {"tensorflow"}, code_version=look.shards_version),
+        **look.asset(
+            "shards", _DESCRIPTION.replace("NAME", dataset.name), {"tensorflow"}, code_version=look.shards_version
+        ),
         ins={"raw": dg.AssetIn(look.key("raw"), dagster_type=dg.Nothing)},
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),

@@ -7,7 +7,7 @@ import dagster as dg
 
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.look import Look
-from tfr_assets.components.metadata import markdown
+from tfr_assets.components.metadata import markdown, rounded
 from tfr_assets.components.readers import POOL
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.writers.trials import SEED
@@ -88,7 +88,7 @@ def _trial_metadata(trial: "Trial", layout: "Layout") -> dict[str, Any]:
 
     best = trial.best
     _, workers, *cells = zip(COLUMNS, *map(as_row, trial.measured), strict=True)  # a column each: rows are too wide
-    return {
+    shown = {
         "dagster/row_count": best.records,
         "dagster/size_bytes": best.bytes,
         "dagster/uri": str(layout.writers / f"{trial.writer}.json"),
@@ -101,6 +101,7 @@ def _trial_metadata(trial: "Trial", layout: "Layout") -> dict[str, Any]:
         "peak_memory_bytes": best.peak_memory_bytes,
         "measured": dg.MetadataValue.md(markdown(workers, cells)),
     }
+    return rounded(shown)
 
 
 def _report_metadata(comparison: "Comparison", layout: "Layout") -> dict[str, Any]:

@@ -59,4 +59,6 @@ def _summary(counts: Mapping[str, int]) -> str:
         return f"{total}; {sum(not count for count in counts.values()):,} of the classes without any"
     if largest == smallest:
         return f"{total}; as many of each"
-    return f"{total}; the largest has {number(largest / smallest)} times as many as the smallest"
+    if (times := number(largest / smallest)) == "1":
+        return f"{total}; about as many of each"
+    return f"{total}; the largest has {times} times as many as the smallest"

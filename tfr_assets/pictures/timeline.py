@@ -15,7 +15,11 @@ Span = tuple[float, float]
 
 
 def timeline(
-    lanes: Mapping[str, Sequence[Span]], title: str, subtitle: str = "", marks: Mapping[str, float] | None = None
+    lanes: Mapping[str, Sequence[Span]],
+    title: str,
+    subtitle: str = "",
+    marks: Mapping[str, float] | None = None,
+    seconds: float = 0,
 ) -> bytes:
     """Draws spans of time, a lane for each kind. Those of a lane that overlap stand one below the other.
 
@@ -25,6 +29,7 @@ def timeline(
         title: Stands above.
         subtitle: Below the title.
         marks: Moments in seconds, by what happens there: a vertical line each.
+        seconds: Time that the axis has at least, so that several pictures can have one scale.
 
     Returns:
         A PNG of less than 100 kB.
@@ -43,7 +48,7 @@ def timeline(
     height = above + sum(heights) + _BETWEEN * len(heights)
     card = Card(height + _LINE, title, subtitle)
     first, last = min(start for start, _ in spans), max(end for _, end in spans)
-    width_seconds = (last - first) or 1e-9
+    width_seconds = max(last - first, seconds) or 1e-9
     names = [fit(name, _WIDEST_NAME) for name in lanes]
     left = MARGIN + max(map(width_of, names)) + _GAP
     width = MARGIN + INNER - left

@@ -59,7 +59,8 @@ class Report:
         drawn = {"speed": self._bars()}
         for option, series in self.curves.items():
             drawn[option] = curves(series, _LABELS[option], "records/s", f"Speed over {option.replace('_', ' ')}")
-        return drawn | {f"timeline_{each.reader}": each.picture() for each in self.timelines}
+        longest = max((each.seconds for each in self.timelines), default=0.0)  # one scale, so that lengths compare
+        return drawn | {f"timeline_{each.reader}": each.picture(longest) for each in self.timelines}
 
     def save(self, folder: Path) -> dict[str, Path]:
         """Writes everything into a folder, and returns the pictures' files by name."""

@@ -36,6 +36,13 @@ class Timeline:
         """Returns JSON-ready values."""
         return asdict(self)
 
-    def picture(self) -> bytes:
-        """Returns the timeline as a PNG."""
-        return timeline(self.lanes, self.reader, _DESCRIPTIONS[self.reader], {"second epoch": self.second_epoch})
+    @property
+    def seconds(self) -> float:
+        """Time from the first span's start to the last one's end."""
+        spans = [span for of_lane in self.lanes.values() for span in of_lane]
+        return max(end for _, end in spans) - min(start for start, _ in spans) if spans else 0.0
+
+    def picture(self, seconds: float = 0) -> bytes:
+        """Returns the timeline as a PNG, its axis at least `seconds` long."""
+        marks = {"second epoch": self.second_epoch}
+        return timeline(self.lanes, self.reader, _DESCRIPTIONS[self.reader], marks, seconds)
