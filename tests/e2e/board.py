@@ -16,8 +16,8 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.components.project import Project, environment, kill_group
-from tfr_assets.components.jobs import all_partitions
 from tests.waiting import wait_for
+from tfr_assets.components.jobs import all_partitions
 
 SECONDS = 400  # that anything may take on a busy machine
 _INSTANCE = Path(__file__).parents[2] / "dagster.yaml"
@@ -125,7 +125,7 @@ class Server:
         return [tick["skipReason"] or "" for tick in found if tick["status"] != "STARTED"]
 
     def refresh(self, dataset: str, keys: list[str]) -> str:
-        """Launches a refresh without a backfill, which Dagster would look at only every 30 s; returns what became of it."""
+        """Launches a refresh, without a backfill: its daemon looks every 30 s only. Returns what became of it."""
         before = len(self.runs(dataset))
         tags = ", ".join(f'{{key: "{key}", value: "{value}"}}' for key, value in all_partitions(keys).items())
         job = (

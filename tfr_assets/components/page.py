@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from markdown_it import MarkdownIt
-
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #c62828; --warn: #9a6700; }
 @media (prefers-color-scheme: dark) { :root { --good: #4ac26b; --bad: #ff7b72; --warn: #d4a72c; } }
@@ -26,7 +24,6 @@ img { max-width: 100%; height: auto; background: #fff; border-radius: 4px; paddi
 .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
 """
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-_markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 _NUMBER = re.compile(r"[\d,.]+( [A-Za-z/]+)?|–")
 _STATES = {"passed": "good", "failed": "bad", "warning": "warn"}
 
