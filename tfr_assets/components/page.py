@@ -2,7 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #c62828; --warn: #9a6700; }
@@ -54,7 +59,8 @@ def page(title: str, about: str, sections: Sequence[tuple[str, str]]) -> str:
 def text(markdown: str) -> str:
     """Returns markdown as HTML: tables, pictures, lists, code. HTML in it is shown as it is written."""
     return (
-        _markdown.render(markdown)
+        _markdown()
+        .render(markdown)
         .replace("<table>", '<div class="scroll"><table>')
         .replace("</table>", "</table></div>")
     )
@@ -83,6 +89,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{head}</tr>{lines}</table></div>'
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # definitions are loaded without it
+
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def _cell(value: object) -> str:

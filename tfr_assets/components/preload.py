@@ -49,7 +49,9 @@ MODULES = (
     "tfr_assets.writing.raw",
     "tfr_assets.writing.shard",
     "dagster._core.storage.asset_check_execution_record",
+    "tfr_assets.writing.outdated",
     "fsspec.core",
+    "markdown_it",
     "numpy.ma",
     "pyarrow.parquet",
 )
