@@ -7,15 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
+
+from tests.waiting import wait_for
 
 PROJECT = Path(__file__).parents[1]
 FLIGHTS = 336_776
@@ -94,29 +96,39 @@ def test_make_run_left_what_it_says(project: Path, ran: str) -> None:
     assert sum(report["records"] for report in reports) == 2 * FLIGHTS
 
 
+@dataclass
+class Ui:
+    """`make ui`, and what it has printed."""
+
+    address: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+
 @pytest.fixture(scope="module")
-def ui(project: Path, ran: str) -> Iterator[str]:
+def ui(project: Path, ran: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        ["make", "ui", f"PORT={port}"],
-        cwd=project, env=environment(project), start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    log = tmp_path_factory.mktemp("ui") / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            ["make", "ui", f"PORT={port}"],
+            cwd=project, env=environment(project), start_new_session=True, stdout=out, stderr=out,
+        )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
+
+    def says_where() -> bool:
+        assert process.poll() is None, log.read_text()
+        return address in log.read_text()
+
     try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(address, timeout=1).close()
-                break
-            except (urllib.error.URLError, TimeoutError, ConnectionError):
-                assert process.poll() is None, "dagster dev ended"
-                time.sleep(0.1)
-        yield address
+        wait_for(says_where, 200, log.read_text)
+        yield Ui(address, process, log)
     finally:
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(timeout=60)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait(timeout=60)
 
 
 def query(address: str, text: str) -> dict[str, Any]:
@@ -127,8 +139,8 @@ def query(address: str, text: str) -> dict[str, Any]:
         return json.load(response)["data"]
 
 
-def test_make_ui_shows_the_runs_and_partitions_of_make_run(ui: str) -> None:
-    runs = query(ui, "{ runsOrError { ... on Runs { results { jobName status } } } }")["runsOrError"]["results"]
+def test_make_ui_shows_the_runs_and_partitions_of_make_run(ui: Ui) -> None:
+    runs = query(ui.address, "{ runsOrError { ... on Runs { results { jobName status } } } }")["runsOrError"]["results"]
     assert sorted((run["jobName"], run["status"]) for run in runs) == [
         (job, "SUCCESS")
         for job in (
@@ -136,11 +148,32 @@ def test_make_ui_shows_the_runs_and_partitions_of_make_run(ui: str) -> None:
             *("Refresh_mixed", "Refresh_tones", "Refresh_topics"),
         )
     ]
-    nodes = query(ui, "{ assetNodes { assetKey { path } partitionStats { numMaterialized numPartitions } } }")[
+    nodes = query(ui.address, "{ assetNodes { assetKey { path } partitionStats { numMaterialized numPartitions } } }")[
         "assetNodes"
     ]
     stats = {"/".join(node["assetKey"]["path"]): node["partitionStats"] for node in nodes}
     assert stats["flights/shards"] == {"numMaterialized": 16, "numPartitions": 16}
+
+
+def test_one_ctrl_c_ends_make_ui_without_a_word_or_a_process(project: Path, ui: Ui) -> None:
+    assert here(project)
+    os.killpg(ui.process.pid, signal.SIGINT)  # as the terminal does
+    ui.process.wait(timeout=120)
+    assert here(project) == []
+    assert ui.log.read_text() == (
+        f"The UI is at {ui.address}/asset-groups: the lineage of all datasets.\n"
+        "Schedules and sensors run as long as this does. Ctrl-C ends it.\n"
+    )
+
+
+def here(folder: Path) -> list[str]:
+    """Returns the commands of processes that work in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").resolve() == folder.resolve():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
 
 
 def test_make_help_lists_every_target(project: Path) -> None:

@@ -90,9 +90,10 @@ class Ran:
         return found
 
     def evaluations(self, part: str) -> dict[tuple[str | None, str], dg.AssetCheckEvaluation]:
-        """Evaluations of an asset's checks, by partition and check."""
+        """Evaluations of an asset's checks that look at what it holds, not of `current`, by partition and check."""
         found = [e.asset_check_evaluation_data for e in self.events if e.event_type_value == "ASSET_CHECK_EVALUATION"]
-        return {(each.partition, each.check_name): each for each in found if each.asset_key.path[-1] == part}
+        of_part = [each for each in found if each.asset_key.path[-1] == part and each.check_name != "current"]
+        return {(each.partition, each.check_name): each for each in of_part}
 
     def problems(self) -> dict[str, str]:
         """What failed steps said, by the last part of their keys."""

@@ -78,3 +78,19 @@ def test_no_tick_looks_while_a_run_writes(project: Project, make_dataset: Callab
     )
     assert tick(project, name, None) == (None, f"run {run.run_id[:8]} is working on {name}")
     project.instance.report_run_canceled(run)
+
+
+def test_a_refresh_evaluates_it_once_and_shows_it_as_a_warning(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("shown")
+    ran = project.refresh(name, SHARDS)
+    found = [e.asset_check_evaluation_data for e in ran.events if e.event_type_value == "ASSET_CHECK_EVALUATION"]
+    (current,) = [each for each in found if each.check_name == "current"]
+    assert current.passed and current.partition is None
+    one = project.run(f"Refresh_{name}", [KEYS[1]], assets=[dg.AssetKey([name, "shards"])])
+    assert one.ok
+    said = [log.user_message for log in project.instance.all_logs(ran.run.run_id) if log.level >= 20]
+    stories = [each for each in said if ": wrote 250 records, " in each and each.endswith(" MB/s)")]
+    assert len(stories) == SHARDS  # a line a shard: how many, how large, how fast
+    assert not [log for log in project.instance.all_logs(one.run.run_id) if log.level >= 30]  # and no warning

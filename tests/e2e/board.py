@@ -124,6 +124,12 @@ class Server:
         )[f"{kind}OrError"][f"{kind}State"]["ticks"]
         return [tick["skipReason"] or "" for tick in found if tick["status"] != "STARTED"]
 
+    def backfills(self) -> list[dict[str, str]]:
+        """All backfills, the latest first."""
+        text = "{ partitionBackfillsOrError { ... on PartitionBackfills { results { id status } } } }"
+        found: list[dict[str, str]] = self.query(text)["partitionBackfillsOrError"]["results"]
+        return found
+
     def refresh(self, dataset: str, keys: list[str]) -> str:
         """Launches a refresh, without a backfill: its daemon looks every 30 s only. Returns what became of it."""
         before = len(self.runs(dataset))
@@ -174,25 +180,21 @@ class Board:
         return run
 
     def launch(self, button: str, partitions: str) -> None:
-        """As `materialize`, but does not wait for the run."""
+        """As `materialize`, but does not wait for the run, only for the backfill that launches it."""
+        before = len(self.server.backfills())
         self.press(button)
         self.press(partitions, exact=True)
         self.press("Launch")
+        wait_for(lambda: len(self.server.backfills()) > before, SECONDS)
 
     def cancel_backfill(self) -> None:
         """Cancels the latest backfill on its page, and waits until it is."""
-        text = "{ partitionBackfillsOrError { ... on PartitionBackfills { results { id status } } } }"
-
-        def latest() -> dict[str, str]:
-            found: dict[str, str] = self.server.query(text)["partitionBackfillsOrError"]["results"][0]
-            return found
-
-        self.open(f"runs/b/{latest()['id']}")
+        self.open(f"runs/b/{self.server.backfills()[0]['id']}")
         self.shows("In progress")
         self.page.get_by_role("button").last.click()
         self.page.get_by_role("menuitem", name="Cancel backfill").click()
         self.page.get_by_role("button", name="Cancel backfill").last.click()
-        wait_for(lambda: latest()["status"] == "CANCELED", SECONDS)
+        wait_for(lambda: self.server.backfills()[0]["status"] == "CANCELED", SECONDS)
 
     def launch_job(self, job: str) -> dict[str, Any]:
         """Launches a job from its launchpad as it is, and returns its run."""
