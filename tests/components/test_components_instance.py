@@ -1,5 +1,6 @@
 """The project's own dagster.yaml and workspace.yaml at work: daemon, schedule, backfill, and where they write."""
 
+import inspect
 import json
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pytest
+from dagster._daemon import backfill, controller
 
 from tests.waiting import wait_for
 from tfr_assets.components.jobs import all_partitions
@@ -22,12 +24,10 @@ from .project import Project, environment, kill_group
 ROOT = Path(__file__).parents[2]
 KEYS = shard_keys("train", SHARDS)
 
-# the daemon as it is, but that it looks for backfills every second instead of every thirty
+# the daemon as it is
 _DAEMON = """
 import sys
-import dagster._daemon.controller as controller
 from dagster._daemon.cli import create_dagster_daemon_cli
-controller.DEFAULT_DAEMON_INTERVAL_SECONDS = 1
 if __name__ == "__main__":
     sys.argv = ["dagster-daemon", "run", "-w", "workspace.yaml"]
     create_dagster_daemon_cli()()
@@ -37,6 +37,16 @@ _LAUNCH = """mutation($backfill: LaunchBackfillParams!) { launchPartitionBackfil
 _OUTCOME = """query($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill {
     status runs(limit: 10) { status } assetBackfillData { assetBackfillStatuses { ... on AssetPartitionsStatusCounts {
     assetKey { path } numPartitionsTargeted numPartitionsMaterialized numPartitionsFailed } } } } } }"""
+
+
+def test_the_daemon_looks_for_backfills_soon_after_a_click(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "DEFAULT_DAEMON_INTERVAL_SECONDS", 30)
+    shutil.copy(ROOT / "dagster.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert instance.run_coordinator
+    assert controller.DEFAULT_DAEMON_INTERVAL_SECONDS == 2
+    assert "DEFAULT_DAEMON_INTERVAL_SECONDS" in inspect.getsource(backfill.execute_backfill_iteration_loop)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +112,7 @@ def test_a_tick_asks_for_one_run_over_all_shards(project: Project) -> None:
     schedule = project.repository().get_schedule_def("ticking_schedule")
     assert schedule.cron_schedule == "0 6 * * *"
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-    (request,) = schedule.evaluate_tick(dg.build_schedule_context()).run_requests
+    (request,) = schedule.evaluate_tick(dg.build_schedule_context(instance=project.instance)).run_requests
     assert all_partitions(shard_keys("train", 3)).items() <= request.tags.items()
     assert request.run_key is None  # or it would run once ever
 
