@@ -180,12 +180,16 @@ class Board:
         return run
 
     def launch(self, button: str, partitions: str) -> None:
-        """As `materialize`, but does not wait for the run, only for the backfill that launches it."""
-        before = len(self.server.backfills())
+        """As `materialize`, but does not wait for the end: only for the run, or the backfill that will launch it."""
+
+        def launched() -> int:
+            return len(self.server.backfills()) + len(self.server.runs(self.dataset))
+
+        before = launched()
         self.press(button)
         self.press(partitions, exact=True)
         self.press("Launch")
-        wait_for(lambda: len(self.server.backfills()) > before, SECONDS)
+        wait_for(lambda: launched() > before, SECONDS)
 
     def cancel_backfill(self) -> None:
         """Cancels the latest backfill on its page, and waits until it is."""
