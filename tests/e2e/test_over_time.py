@@ -10,7 +10,8 @@ def test_ticks_that_find_nothing_new_launch_nothing_and_say_so(board: Board) -> 
     says = "nothing new: raw files and settings are those that all files were made from"
     wait_for(lambda: says in board.server.ticks("schedule", "minutely_schedule"), SECONDS)
     ticks = board.server.ticks("schedule", "minutely_schedule")
-    assert set(ticks[:-1]) <= {says, ""} and ticks.count("") == len(board.server.runs("minutely")) == 1
+    assert ticks.count("") == len(board.server.runs("minutely")) == 1
+    assert all(why in ("", says) or why.endswith("is not over yet") for why in ticks), ticks  # on a busy machine
     board.open(f"locations/{board.server.project.package}/schedules/minutely_schedule")
     board.shows("0 runs requested", "1 run requested")
 
