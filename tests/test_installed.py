@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -19,8 +20,12 @@ ROOT = Path(__file__).parents[1]
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a new environment: the wheel is installed there, what it needs is this one's."""
     folder = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
-    subprocess.run(build, check=True, env=os.environ | {"PYTHONPATH": ""})
+    sources = folder / "sources"  # setuptools leaves a folder behind where it builds
+    shutil.copytree(ROOT / "tfr_assets", sources / "tfr_assets", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, sources)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(sources)]
+    subprocess.run(build, check=True, env=_environment())
     (wheel,) = folder.glob("tfr_assets-*.whl")
     venv.create(folder / "env", with_pip=True)
     python = folder / "env" / "bin" / "python"
@@ -73,7 +78,9 @@ class Shop:
             """)
         )
         (root / "raw").mkdir()
-        pd.DataFrame({"id": range(300), "price": [n / 4 for n in range(300)]}).to_parquet(root / "raw" / "sales.parquet")
+        pd.DataFrame({"id": range(300), "price": [n / 4 for n in range(300)]}).to_parquet(
+            root / "raw" / "sales.parquet"
+        )
 
     def run(self, *command: str | Path, folder: Path | None = None, **environment: str) -> str:
         done = subprocess.run(
@@ -105,8 +112,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory, python: Path) -> Shop:
 
 def test_the_wheel_holds_the_library_alone(python: Path) -> None:
     code = "import tfr_assets, pathlib; print(*pathlib.Path(tfr_assets.__file__).parent.iterdir())"
-    listed = subprocess.run([python, "-c", code], env=_environment(), capture_output=True, text=True, check=True).stdout
-    names = {Path(name).name for name in listed.split()}
+    # -P: not from the working directory
+    done = subprocess.run([python, "-P", "-c", code], env=_environment(), capture_output=True, text=True, check=True)
+    names = {Path(name).name for name in done.stdout.split()}
     assert {"reading", "writing", "py.typed"} <= names
     assert names.isdisjoint({"defs", "samples", "data", "raw"})
 
@@ -132,8 +140,6 @@ def test_dg_launches_its_jobs(shop: Shop) -> None:
     home = shop.root / "home"
     home.mkdir()
     code = "from dagster_dg_cli.cli import main; main()"
-    tags = "dagster/asset_partition_range_start=train-00000-of-00002"
-    assert tags
     shop.run(
         shop.python,
         *("-c", code, "launch", "--job", "Refresh_sales"),

@@ -89,10 +89,9 @@ def _module_of(path: Path, tree: dg.ComponentTree) -> str:
 
 
 def load_definitions(name: str) -> dg.Definitions:
-    """Returns what the jobs of one dataset of the current project need: its own definitions, or, where it depends on
-    others, those of all.
+    """Returns what the jobs of one dataset need: its own definitions, or those of all where it depends on others.
 
-    They are loaded once; `forget_definitions()` has the next call read the YAML again.
+    The dataset is one of the current project. Definitions are loaded once, until `forget_definitions()`.
 
     Raises:
         ConfigError: The YAML file asks for something impossible.

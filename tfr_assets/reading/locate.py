@@ -22,7 +22,6 @@ from tfr_assets.reading.remote import locate_url
 from tfr_assets.reading.sets import CHOICES, FileChoice, command_for, sets_of
 
 
-
 def locate(
     what: str | os.PathLike[str],
     files: FileChoice | None = None,
@@ -73,7 +72,8 @@ def locate(
 def _check_name(name: str, root: Path) -> None:
     """Refuses the name of a dataset that is neither on disk nor defined."""
     project = find_project()
-    entries = [entry for parent in (root, *([project.defs] if project else [])) if parent.is_dir() for entry in parent.iterdir() if entry.is_dir()]
+    folders = [root, *([project.defs] if project else [])]
+    entries = [entry for parent in folders if parent.is_dir() for entry in parent.iterdir() if entry.is_dir()]
     known = sorted({entry.name for entry in entries if entry.name[0] not in "_."})
     if name in known:
         return
