@@ -23,7 +23,7 @@ ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
 	@PYTHONWARNINGS='ignore:Parameter `execution_type`' $(BIN)/dg dev --no-check-yaml --host 127.0.0.1 --port $${PORT:-3000}
 
 test: $(VENV)/.dev ## run all tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
 torture: $(VENV)/.dev ## crashes, kills, full disks, flipped bits at random, for minutes; prints its seed
 	@export TFR_TORTURE_SEED=$${TFR_TORTURE_SEED:-$$(date +%s)} TFR_TORTURE_SECONDS=$${TFR_TORTURE_SECONDS:-10}; \
