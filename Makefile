@@ -8,7 +8,7 @@ export DAGSTER_DISABLE_TELEMETRY := 1
 TORTURE := tests/torture $(wildcard tests/records/test_fuzz_decode.py tests/components/test_components_steps.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test torture test-e2e bench lint types check clean
+.PHONY: help run ui test torture test-e2e bench docs lint types check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/python -m tfr_assets.cli.ui $${PORT:-3000}
 
 test: $(VENV)/.dev ## run all tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
 torture: $(VENV)/.dev ## crashes, kills, full disks, flipped bits at random, for minutes; prints its seed
 	@export TFR_TORTURE_SEED=$${TFR_TORTURE_SEED:-$$(date +%s)} TFR_TORTURE_SECONDS=$${TFR_TORTURE_SECONDS:-10}; \
@@ -38,6 +38,9 @@ test-e2e: $(VENV)/.e2e ## try the UI in a real browser: Chromium, which root get
 bench: $(VENV)/.dev ## measure speed and memory, as ratios within one run
 	@$(BIN)/python -m tests.bench
 
+docs: $(VENV)/.docs ## build the documentation into .site; any warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
 lint: $(VENV)/.dev ## ruff: style, mistakes, formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -45,10 +48,10 @@ lint: $(VENV)/.dev ## ruff: style, mistakes, formatting
 types: $(VENV)/.dev ## mypy
 	@$(BIN)/mypy
 
-check: lint types test ## what CI runs
+check: lint types docs test ## what CI runs, but for the browser
 
 clean: ## remove what was built and materialized: .venv, .dagster, data
-	rm -rf $(VENV) .dagster data .pytest_cache .hypothesis .ruff_cache .mypy_cache *.egg-info
+	rm -rf $(VENV) .dagster .site data .pytest_cache .hypothesis .ruff_cache .mypy_cache *.egg-info
 
 # One environment; the stamps say which extras are in it.
 $(VENV)/.created:
@@ -65,6 +68,10 @@ $(VENV)/.samples: $(VENV)/.created pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.samples
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[samples,dev]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[samples,dev,docs]'
 	@touch $@
 
 $(VENV)/.e2e: $(VENV)/.dev

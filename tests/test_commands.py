@@ -1,7 +1,8 @@
-"""The commands of the README, in a copy of the project: `make run`, then `make ui` on the same instance."""
+"""The commands of the README, in a copy of the project: `make run`, `make ui`, then all that README and docs show."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,10 +16,19 @@ from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
+import pandas as pd
 import pytest
+import yaml
 
+from tests.documents import PAGES, ROOT, blocks, pages_with
 from tests.waiting import wait_for
+from tfr_assets import TFRecordDataset
 
+# Commands that other tests run: in this module, and in tests/test_installed.py.
+pytestmark = pytest.mark.xdist_group("commands")  # they share what `make run` has made
+ELSEWHERE = {"make run", "make ui", "pip install path/to/tfr-assets"}
+# What takes minutes; here it measures less.
+SHORTER = {"tfr bench readers": "--only columnar --only vectorized --repeats 1"}
 PROJECT = Path(__file__).parents[1]
 FLIGHTS = 336_776
 IGNORED = {".venv", ".dagster", "data", "raw", "__pycache__"}
@@ -179,7 +189,7 @@ def here(folder: Path) -> list[str]:
 def test_make_help_lists_every_target(project: Path) -> None:
     done = make(project, "help")
     assert done.returncode == 0
-    for target in ("run", "ui", "test", "test-e2e", "bench", "lint", "types", "clean"):
+    for target in ("run", "ui", "test", "test-e2e", "bench", "docs", "lint", "types", "clean"):
         assert f"make {target} " in done.stdout
 
 
@@ -190,3 +200,70 @@ def test_an_old_python_is_refused_by_name(project: Path, tmp_path: Path) -> None
     done = make(project, "run", f"PYTHON={old}", "VENV=elsewhere")
     assert done.returncode == 2
     assert "Python 3.9.1: Python 3.11, 3.12 or 3.13 is needed" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def served(project: Path, ran: str) -> Iterator[str]:
+    """The address of a web server of all datasets."""
+    command = [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(project / "data")]
+    environ = os.environ | {"PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ)
+    assert process.stdout
+    yield f"http://127.0.0.1:{process.stdout.readline().split('port ')[1].split()[0]}"
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("page", pages_with("sh", "python"), ids=lambda page: page.stem)
+def test_what_a_page_shows_runs(page: Path, project: Path, ran: str, served: str) -> None:
+    (project / "raw").mkdir(exist_ok=True)
+    sales = pd.DataFrame({"id": range(400), "price": [n / 4 for n in range(400)]})
+    sales.to_parquet(project / "raw" / "sales.parquet")
+    shutil.rmtree(project / "tfr_assets" / "defs" / "sales", ignore_errors=True)
+    for block in blocks(page):
+        if block.language == "sh":
+            run(["bash", "-euo", "pipefail", "-c", "\n".join(map(shortened, block.text.splitlines()))], project)
+        elif block.language == "python":
+            run([sys.executable, "-c", python_before(page, block.text).replace("https://example.org", served)], project)
+
+
+def shortened(line: str) -> str:
+    command = line.partition("#")[0].strip()
+    if command in ELSEWHERE:
+        return ":"
+    more = next((more for start, more in SHORTER.items() if command.startswith(start) and "--only" not in command), "")
+    return f"{command} {more}" if more else line
+
+
+def python_before(page: Path, text: str) -> str:
+    """Returns a block with those of its page that come before it, whose names it uses."""
+    parts = [block.text for block in blocks(page) if block.language == "python"]
+    return "\n".join(parts[: parts.index(text) + 1])
+
+
+def run(command: list[str], project: Path) -> None:
+    environ = environment(project) | {"PATH": f"{project / '.venv' / 'bin'}:{os.environ['PATH']}"}
+    environ.pop("DAGSTER_HOME", None)
+    done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", pages_with("yaml"), ids=lambda page: page.stem)
+def test_every_yaml_of_a_page_is_a_dataset(page: Path) -> None:
+    for block in blocks(page):
+        for document in yaml.safe_load_all(block.text) if block.language == "yaml" else ():
+            attributes = document.get("attributes", document)
+            TFRecordDataset.from_attributes_dict(attributes={"source": "raw/x.parquet"} | attributes)
+
+
+def test_every_command_that_is_run_elsewhere_is_shown() -> None:
+    shown = {
+        line.partition("#")[0].strip() for page in PAGES for block in blocks(page) for line in block.text.splitlines()
+    }
+    assert shown >= ELSEWHERE
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"

@@ -1,27 +1,77 @@
 """TFRecord datasets as Dagster assets: raw data in, verified shards out, and the fastest way to read them.
 
-Everything is imported when it is first used: training code that reads needs no Dagster, a program that writes needs
-neither Dagster nor TensorFlow, and Dagster's code server needs no TensorFlow.
+```python
+import tfr_assets
+
+tfr_assets.write({"id": [1, 2, 3]}, "ids.tfrecord")
+for batch in tfr_assets.read("ids.tfrecord"):  # a tf.data.Dataset
+    batch["id"]
+for batch in tfr_assets.batches("ids.tfrecord"):  # NumPy arrays, without TensorFlow
+    batch["id"]
+```
+
+What is not listed in `__all__` is private. Importing this imports next to nothing: training code that reads needs no
+Dagster, a program that writes needs neither Dagster nor TensorFlow, and Dagster's code server needs no TensorFlow.
 """
 
-from importlib import import_module
-from typing import Any
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Any
 
-_LAZY = {
+from tfr_assets.errors import (
+    ConfigError,
+    DamagedFile,
+    OutOfMemory,
+    SchemaError,
+    SourceChanged,
+    SourceError,
+    StaleError,
+    TfrError,
+    WriteError,
+)
+from tfr_assets.reading.batches import batches
+from tfr_assets.reading.read import read
+from tfr_assets.writing.write import Written, write
+
+if TYPE_CHECKING:
+    from tfr_assets.components.dataset import TFRecordDataset
+    from tfr_assets.records.arrays import Ragged, Strings
+    from tfr_assets.records.features import FeatureOptions
+
+__all__ = [
+    "ConfigError",
+    "DamagedFile",
+    "FeatureOptions",
+    "OutOfMemory",
+    "Ragged",
+    "SchemaError",
+    "SourceChanged",
+    "SourceError",
+    "StaleError",
+    "Strings",
+    "TFRecordDataset",
+    "TfrError",
+    "WriteError",
+    "Written",
+    "__version__",
+    "batches",
+    "read",
+    "write",
+]
+_LAZY = {  # classes that bring Dagster, NumPy or Arrow with them
+    "FeatureOptions": "tfr_assets.records.features",
+    "Ragged": "tfr_assets.records.arrays",
+    "Strings": "tfr_assets.records.arrays",
     "TFRecordDataset": "tfr_assets.components.dataset",
-    "batches": "tfr_assets.reading.columnar",
-    "read": "tfr_assets.reading.read",
-    "write": "tfr_assets.writing.write",
 }
-__all__ = ["TFRecordDataset", "batches", "read", "write"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
+    if name == "__version__":
+        return metadata.version("tfr-assets")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    # without functions: `dg` looks at all that is listed here, and would import TensorFlow to list components
-    return sorted({*globals(), "TFRecordDataset"})
+    return sorted(__all__)

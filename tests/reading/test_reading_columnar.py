@@ -25,7 +25,8 @@ from tests.records.reference import examples
 from tfr_assets.errors import ConfigError, DamagedFile, SourceError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.ahead import Ahead
-from tfr_assets.reading.columnar import batches, rebatched
+from tfr_assets.reading.batches import batches
+from tfr_assets.reading.columnar import rebatched
 from tfr_assets.reading.locate import locate
 from tfr_assets.reading.plan import plan_ranges, share_of
 from tfr_assets.records import memory

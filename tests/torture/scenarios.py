@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tfr_assets.reading.columnar import batches
+from tfr_assets.reading.batches import batches
 from tfr_assets.sources import Source
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.merged import merge_shards

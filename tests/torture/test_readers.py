@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.columnar import batches
+from tfr_assets.reading.batches import batches
 from tfr_assets.reading.names import READER_NAMES
 from tfr_assets.reading.read import read
 from tfr_assets.writing.write import write

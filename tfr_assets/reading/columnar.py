@@ -1,122 +1,23 @@
-"""TFRecord bytes → NumPy, Arrow or pandas by compiled kernels, without TensorFlow: `tfr_assets.batches`."""
+"""TFRecord bytes → batches of columns by compiled kernels, without TensorFlow."""
 
-import os
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tfr_assets.errors import ConfigError, OutOfMemory
 from tfr_assets.reading.ahead import Ahead, Task
-from tfr_assets.reading.columns import chosen_columns
-from tfr_assets.reading.convert import converter
 from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.locate import FileChoice, locate
-from tfr_assets.reading.plan import check_shard, plan_ranges, share_of
+from tfr_assets.reading.plan import plan_ranges, share_of
 from tfr_assets.reading.streams import opened
 from tfr_assets.reading.tally import Tally
 from tfr_assets.records.arrays import joined
 from tfr_assets.records.compression import InputStream
-from tfr_assets.records.features import SERIALIZED, FeatureSpec
-from tfr_assets.records.partitions import parts_of
 from tfr_assets.records.ranges import Columns, RangeDecoder
 from tfr_assets.records.segments import Range
 from tfr_assets.records.skipped import Skipped
-
-Into = Literal["numpy", "arrow", "pandas"]
-OnError = Literal["raise", "skip"]
-
-
-def batches(
-    name: str | os.PathLike[str] | RecordFiles,
-    batch_size: int = 4096,
-    *,
-    into: Into = "numpy",
-    split: str | None = None,
-    files: FileChoice | None = None,
-    columns: Sequence[str] | None = None,
-    shard: tuple[int, int] | None = None,
-    on_error: OnError = "raise",
-    workers: int = 2,
-    drop_remainder: bool = False,
-    max_record_bytes: int | None = None,
-    root: Path | None = None,
-) -> "Batches":
-    """Reads a dataset back as batches of columns, in the order of its rows, without TensorFlow.
-
-    ```python
-    import tfr_assets
-
-    for batch in tfr_assets.batches("flights", columns=["dep_delay", "carrier"]):
-        batch["dep_delay"]             # float32 of shape (4096,), NaN where the column is null
-        batch["carrier"].to_arrow()    # strings: bytes and offsets, which become an Arrow array without a copy
-    ```
-
-    All CRCs are checked. Values and types are those of the tables in `tfr_assets.reading.spec`, as:
-
-    | there         | `numpy`                          | `arrow`, `pandas`                                    |
-    |---------------|----------------------------------|------------------------------------------------------|
-    | dense numbers | array (B, …)                     | the same type; inner sizes are fixed-size lists      |
-    | strings       | `records.arrays.Strings`         | large_string where the column was text, else binary  |
-    | ragged        | `records.arrays.Ragged`          | large_list                                           |
-    | absent scalar integers | an empty row of a `Ragged` | null                                              |
-
-    Args:
-        name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.
-        batch_size: Records a batch; the last one has what is left.
-        into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame.
-        split: Which split, such as `"train"`; None: the only one, or `train`.
-        files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
-        columns: Those to decode, in this order; the others are passed over, which is faster. None: all.
-        shard: `(index, count)`: only this worker's share of the records, a consecutive one. The shares of all indices
-            are disjoint, hold every record, and differ by one record at most.
-        on_error: `"raise"`, or `"skip"` to pass over damaged records: the rest comes, then a warning says how many were
-            lost and where. See `Batches.skipped`.
-        workers: Threads that read and decode ahead, each a file, or a part of one where it is local. More than the
-            processors help where storage is far.
-        drop_remainder: Whether to leave out a last batch that is not full.
-        max_record_bytes: Length beyond which a record is damage rather than read into memory; None: 256 MiB, or more if
-            the manifest says that a file's records have more in all.
-        root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
-
-    Returns:
-        An iterator. Its threads end when it is exhausted, fails, is closed, or is dropped.
-
-    Raises:
-        ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
-        StaleError: The files must be written (again) first; while iterating, one was replaced since it was opened.
-        DamagedFile: A file differs from its manifest in size; while iterating, one cannot be read, or a record is
-            damaged: the message says which, in which file and where.
-        SourceError: While iterating, a remote file cannot be read.
-        OutOfMemory: While iterating, records do not fit into memory.
-    """
-    for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ConfigError(f"{option}={value!r} must be a positive integer")
-    if on_error not in ("raise", "skip"):
-        raise ConfigError(f"on_error={on_error!r}: use 'raise' or 'skip'")
-    fit = on_error != "skip"
-    found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=fit)
-    found = found.with_limit(max_record_bytes)
-    names = chosen_columns(found.features, columns)
-    for column in names:
-        _check_decodable(found.features, column)
-    if shard is not None:
-        check_shard(shard)
-    convert = converter(found.features, names, into)
-    return Batches(found, names, batch_size, shard, on_error == "skip", workers, drop_remainder, convert)
-
-
-def _check_decodable(features: FeatureSpec, column: str) -> None:
-    feature = parts_of(features, column)[0]
-    if feature.part == SERIALIZED and feature.shape:
-        raise ConfigError(
-            f"column {column!r} holds serialized tensors, which only TensorFlow parses; leave it out with columns=, or "
-            "read it with tfr_assets.read"
-        )
 
 
 class Batches:

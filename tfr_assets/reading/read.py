@@ -1,20 +1,17 @@
-"""`tfr_assets.read`: what training code calls."""
+"""`tfr_assets.read`: what training code calls. TensorFlow is imported by the first call."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
-
-import tensorflow as tf
+from typing import TYPE_CHECKING, Literal
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.reading.columns import with_columns
-from tfr_assets.reading.decode import Decode, decoded_features
-from tfr_assets.reading.files import RecordFiles, is_remote
-from tfr_assets.reading.locate import locate
-from tfr_assets.reading.pipelines import ReadOptions, reader_named
-from tfr_assets.reading.recommendation import recommended_reader
 from tfr_assets.reading.sets import FileChoice
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from tfr_assets.reading.files import RecordFiles
 
 _SHUFFLE = 10_000
 
@@ -30,13 +27,13 @@ def read(
     seed: int | None = None,
     shard: tuple[int, int] = (0, 1),
     columns: Sequence[str] | None = None,
-    decode: Decode = False,
+    decode: bool | Collection[str] | Mapping[str, tuple[int | None, ...] | None] = False,
     repeat: int | None = 1,
     on_error: Literal["raise", "skip", "unchecked"] = "raise",
     drop_remainder: bool = False,
     max_record_bytes: int | None = None,
     root: Path | None = None,
-) -> tf.data.Dataset:
+) -> "tf.data.Dataset":
     """Reads a dataset back as batches of typed tensors, with nothing to declare.
 
     ```python
@@ -95,6 +92,11 @@ def read(
     since, is a `tf.errors.InvalidArgumentError` while iterating; its message names file, record, byte and kind of what
     is wrong, or says that the dataset must be opened again.
     """
+    from tfr_assets.reading.columns import with_columns
+    from tfr_assets.reading.decode import decoded_features
+    from tfr_assets.reading.locate import locate
+    from tfr_assets.reading.pipelines import ReadOptions, reader_named
+
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
     found = with_columns(locate(name, files, root, split, sizes_must_fit=on_error != "skip"), columns)
@@ -113,7 +115,10 @@ def read(
     return dataset if repeat == 1 else dataset.repeat(repeat)
 
 
-def _best_for(files: RecordFiles) -> str:
+def _best_for(files: "RecordFiles") -> str:
+    from tfr_assets.reading.files import is_remote
+    from tfr_assets.reading.recommendation import recommended_reader
+
     if is_remote(files.paths[0]):
         return "autotuned"
     return recommended_reader(Path(files.paths[0]).parent.parent) or "vectorized"

@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.layout import Layout, shard_keys
+from tfr_assets.layout import MAX_SHARDS, Layout, shard_keys
 from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import ONLY_SPLIT, Source
 from tfr_assets.writing.writers.trials import WriterTrials
-
-MAX_SHARDS = 99_999  # five digits in a shard's name
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`tfr_assets.write`: what a program calls that has data and wants TFRecord files of it."""
+"""`tfr_assets.write`: what a program calls that has data and wants TFRecord files of it. Imports little until then."""
 
 import os
 import re
@@ -9,23 +9,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from resource import RLIMIT_NOFILE, getrlimit
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfr_assets.errors import ConfigError, WriteError
-from tfr_assets.layout import Layout, check_split_name, feature_spec_path, shard_keys
-from tfr_assets.records.compression import COMPRESSIONS
-from tfr_assets.records.features import FeatureOptions, FeatureSpec
-from tfr_assets.records.files import refusals
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.writing.dataset import MAX_SHARDS
-from tfr_assets.writing.shard import save_feature_spec
-from tfr_assets.writing.stray import remove_strays
-from tfr_assets.writing.tfds import withdraw_tfds_files
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.registry import Writer, writer_named
-from tfr_assets.writing.writers.report import NothingLeftError, Outcome, Progress
-from tfr_assets.writing.writers.rows import Rows, StreamRows, null_counts, rows_of
+from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec_path, shard_keys
+
+if TYPE_CHECKING:
+    from tfr_assets.records.features import FeatureOptions, FeatureSpec
+    from tfr_assets.records.manifest import Manifest
+    from tfr_assets.writing.writers.registry import Writer
+    from tfr_assets.writing.writers.report import Progress
+    from tfr_assets.writing.writers.rows import Rows
 
 _SPARE_FILES = 64  # that a process needs for other things
 
@@ -45,7 +39,7 @@ class Written:
     """
 
     paths: tuple[Path, ...]
-    manifests: tuple[Manifest, ...] = field(repr=False)
+    manifests: "tuple[Manifest, ...]" = field(repr=False)
     writer: str
     workers: int
     records: int
@@ -58,13 +52,13 @@ def write(
     path: str | os.PathLike[str],
     *,
     shards: int | None = None,
-    writer: str | Writer | None = None,
+    writer: "str | Writer | None" = None,
     workers: int | None = None,
     ordered: bool = True,
     compression: str = "none",
-    features: FeatureOptions | None = None,
+    features: "FeatureOptions | None" = None,
     split: str = "train",
-    progress: bool | Progress | None = None,
+    progress: "bool | Progress | None" = None,
 ) -> Written:
     """Writes data as TFRecord files, each whole or not there, with index and manifest.
 
@@ -98,12 +92,23 @@ def write(
         progress: True shows a bar on standard error; a function is called with the number of records just written.
 
     Raises:
-        ConfigError: An argument cannot be meant so.
+        ConfigError: An argument is invalid.
         SourceError: The data is no data, raises, or changes its columns midway.
         SchemaError: A column, or a value, that a tf.Example cannot hold.
         WriteError: The file system refused, or a worker died; or several of the above, listed by shard. The shards that
             are not named are whole, and what lay under the others' names is as it was.
     """
+    from tfr_assets.records.compression import COMPRESSIONS
+    from tfr_assets.records.features import FeatureOptions
+    from tfr_assets.records.files import refusals
+    from tfr_assets.writing.shard import save_feature_spec
+    from tfr_assets.writing.stray import remove_strays
+    from tfr_assets.writing.tfds import withdraw_tfds_files
+    from tfr_assets.writing.writers.plan import WritePlan
+    from tfr_assets.writing.writers.registry import writer_named
+    from tfr_assets.writing.writers.report import NothingLeftError, Outcome
+    from tfr_assets.writing.writers.rows import rows_of
+
     started = time.perf_counter()
     count = 1 if shards is None else shards
     with refusals(_local(path)):
@@ -202,7 +207,10 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
     return tuple(path / (prefix + key.removeprefix(f"{split}-")) for key in shard_keys(split, shards))
 
 
-def _features(rows: Rows, options: FeatureOptions | None) -> FeatureSpec | None:
+def _features(rows: "Rows", options: "FeatureOptions | None") -> "FeatureSpec | None":
+    from tfr_assets.records.schema import derive_spec
+    from tfr_assets.writing.writers.rows import null_counts
+
     if not rows.serialized:
         return derive_spec(rows.schema, null_counts(rows), options)
     if options is not None:
@@ -210,7 +218,9 @@ def _features(rows: Rows, options: FeatureOptions | None) -> FeatureSpec | None:
     return None
 
 
-def _check_open_files(rows: Rows, count: int) -> None:
+def _check_open_files(rows: "Rows", count: int) -> None:
+    from tfr_assets.writing.writers.rows import StreamRows
+
     most = getrlimit(RLIMIT_NOFILE)[0]
     if isinstance(rows, StreamRows) and 2 * count + _SPARE_FILES > most:
         raise ConfigError(
@@ -220,7 +230,7 @@ def _check_open_files(rows: Rows, count: int) -> None:
 
 
 @contextmanager
-def _shown(progress: bool | Progress | None, rows: int | None) -> Iterator[Progress | None]:
+def _shown(progress: "bool | Progress | None", rows: int | None) -> "Iterator[Progress | None]":
     """Yields what is told of records just written."""
     if progress is not True:
         yield progress or None
