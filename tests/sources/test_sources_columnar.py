@@ -1,6 +1,9 @@
+import gc
+import gzip
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tfr_assets.errors import ConfigError, SourceChanged, SourceError
+from tfr_assets.errors import ConfigError, SchemaError, SourceChanged, SourceError
 from tfr_assets.sources import Source, preview, read_rows, take_inventory
+from tfr_assets.sources.schema import plain_schema
 
 
 def table(rows: int, offset: int = 0) -> pa.Table:
@@ -227,6 +231,56 @@ def test_files_that_cannot_be_read(tmp_path: Path, landing: Path) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(SourceError, match=told):
             take_inventory(Source(path=str(tmp_path / name)), landing)
+
+
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.arrow.gz"])
+def test_what_a_schema_tells_is_refused_before_rows_are_landed(
+    tmp_path: Path, landing: Path, name: str, files: int
+) -> None:
+    rows = pa.table({"m": pa.array([[("k", 1)]] * 10, pa.map_(pa.string(), pa.int64()))})
+    for number in range(files):
+        path = tmp_path / "data" / f"{number}.{name.partition('.')[2]}"
+        path.parent.mkdir(exist_ok=True)
+        if path.suffix == ".parquet":
+            pq.write_table(rows, path)
+            continue
+        with pa.ipc.new_stream(stream := pa.BufferOutputStream(), rows.schema) as writer:
+            writer.write_table(rows)
+        content = stream.getvalue().to_pybytes()
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    landed: list[int] = []
+
+    def refuse(schema: pa.Schema) -> None:
+        assert schema == plain_schema(rows.schema, "")
+        raise SchemaError("a map")
+
+    source = Source(path=str(tmp_path / "data"), shuffle_seed=1)
+    with pytest.raises(SchemaError, match="a map"):
+        take_inventory(source, landing, lambda done, total: landed.append(done) if total is None else None, refuse)
+    assert not landed
+    assert take_inventory(source, landing, check=lambda schema: None).rows == 10 * files
+
+
+def test_streams_of_arrow_before_0_15_are_read(tmp_path: Path, landing: Path) -> None:
+    options = pa.ipc.IpcWriteOptions(use_legacy_format=True)
+    with pa.ipc.new_stream(str(tmp_path / "a.arrow"), table(0).schema, options=options) as writer:
+        writer.write_table(table(50), 7)
+    assert not (tmp_path / "a.arrow").read_bytes().startswith(b"\xff\xff\xff\xff")
+    assert preview(take_inventory(Source(path=str(tmp_path / "a.arrow")), landing), 50).equals(table(50))
+
+
+def test_no_file_is_left_open(tmp_path: Path, landing: Path) -> None:
+    (folder := tmp_path / "data").mkdir()
+    with pa.ipc.new_stream(str(folder / "a.arrow"), table(0).schema) as writer:
+        writer.write_table(table(50), 7)
+    feather.write_feather(table(50), str(folder / "b.feather"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for path in (folder, folder / "a.arrow", folder / "b.feather"):
+            inventory = take_inventory(Source(path=str(path), shuffle_seed=1), landing)
+            next(read_rows(inventory, 0, 10))
+        gc.collect()
 
 
 MEASURE = """

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,6 @@ from tfr_assets.reading.tally import Tally
 from tfr_assets.records.arrays import joined
 from tfr_assets.records.compression import InputStream
 from tfr_assets.records.features import SERIALIZED, FeatureSpec
-from tfr_assets.records.partitions import parts_of
 from tfr_assets.records.ranges import Columns, RangeDecoder
 from tfr_assets.records.segments import Range
 from tfr_assets.records.skipped import Skipped
@@ -63,6 +63,7 @@ def batches(
     | strings       | `records.arrays.Strings`         | large_string where the column was text, else binary  |
     | ragged        | `records.arrays.Ragged`          | large_list                                           |
     | absent scalar integers | an empty row of a `Ragged` | null                                              |
+    | absent strings | empty                            | null                                                 |
 
     Args:
         name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.
@@ -107,11 +108,12 @@ def batches(
     if shard is not None:
         check_shard(shard)
     convert = converter(found.features, names, into)
-    return Batches(found, names, batch_size, shard, on_error == "skip", workers, drop_remainder, convert)
+    nulls = into != "numpy"
+    return Batches(found, names, batch_size, shard, on_error == "skip", workers, drop_remainder, convert, nulls=nulls)
 
 
 def _check_decodable(features: FeatureSpec, column: str) -> None:
-    feature = parts_of(features, column)[0]
+    feature = features.columns[column][0]
     if feature.part == SERIALIZED and feature.shape:
         raise ConfigError(
             f"column {column!r} holds serialized tensors, which only TensorFlow parses; leave it out with columns=, or "
@@ -133,6 +135,7 @@ class Batches:
         convert: What becomes of each batch.
         order: Shuffles what is decoded at once; None: all comes in the order of the rows.
         at_once: Whether consecutive batches come as one where they lie in one piece of memory.
+        nulls: Whether absent strings are told from empty ones, as `records.decoder.Decoder` says.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
@@ -150,12 +153,14 @@ class Batches:
         convert: Callable[[Columns], Any] = lambda columns: columns,
         order: np.random.Generator | None = None,
         at_once: bool = False,
+        nulls: bool = False,
     ) -> None:
         if not names:
             raise ConfigError("columns: there is none to read; name at least one")
-        RangeDecoder(files.features, names, _opened)  # what it refuses is refused at once
         self._tally = Tally()
         ranges = plan_ranges(files, shard)
+        decoder = partial(RangeDecoder, files.features, names, _opened, skip, nulls)
+        decoder()  # what it refuses is refused at once
         first, stop = share_of(files.records, shard)
         if order:
             shuffled = list(ranges)
@@ -163,7 +168,7 @@ class Batches:
             ranges = iter(shuffled)
         cut = whole_batches if at_once else rebatched
         self._batches = _convert_all(
-            ranges, files, names, skip, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
+            ranges, files, names, decoder, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
             convert, self._tally, stop - first,
         )  # fmt: skip
 
@@ -190,14 +195,15 @@ class Batches:
 
 
 def _convert_all(
-    ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], skip: bool, workers: int,
-    cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any], tally: Tally, count: int,
+    ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], new_decoder: Callable[[], RangeDecoder],
+    workers: int, cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any],
+    tally: Tally, count: int,
 ) -> Generator[Any, None, None]:  # fmt: skip
     own = threading.local()
 
     def decode(wanted: Range, put: Callable[[Columns], None]) -> None:
         if not hasattr(own, "decoder"):
-            own.decoder = RangeDecoder(files.features, names, _opened, skip)
+            own.decoder = new_decoder()
         tally.add(own.decoder.decode(wanted, put))
 
     tasks: Iterator[Task[Columns]] = (lambda put, wanted=wanted: decode(wanted, put) for wanted in ranges)  # type: ignore[misc]

@@ -42,9 +42,10 @@ def read_rows(
         raise ConfigError(f"rows {start} to {stop}: the inventory of {inventory.source} has {inventory.rows} rows.")
     if batch_rows < 1:
         raise ConfigError(f"batch_rows: expected 1 or more, found {batch_rows}.")
-    names = inventory.schema.names if columns is None else list(columns)
-    if missing := [name for name in names if name not in inventory.schema.names]:
-        known = ", ".join(inventory.schema.names)
+    known_names = inventory.schema.names
+    names = known_names if columns is None else list(columns)
+    if missing := sorted(set(names).difference(known_names), key=names.index):
+        known = ", ".join(known_names)
         raise ConfigError(f"column {missing[0]!r}: {inventory.source} has no such column. It has: {known}.")
     schema = pa.schema([inventory.schema.field(name) for name in names])
     if inventory.listing is None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import Any
 
+import pyarrow as pa
+
 from tfr_assets.errors import ConfigError, WriteError
 from tfr_assets.layout import Layout, check_split_name, feature_spec_path, shard_keys
 from tfr_assets.records.compression import COMPRESSIONS
@@ -18,6 +20,7 @@ from tfr_assets.records.features import FeatureOptions, FeatureSpec
 from tfr_assets.records.files import refusals
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.schema import derive_spec
+from tfr_assets.sources.classes import ClassNames, class_names, extremes_of, fitting
 from tfr_assets.writing.dataset import MAX_SHARDS
 from tfr_assets.writing.shard import save_feature_spec
 from tfr_assets.writing.stray import remove_strays
@@ -25,7 +28,7 @@ from tfr_assets.writing.tfds import withdraw_tfds_files
 from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.registry import Writer, writer_named
 from tfr_assets.writing.writers.report import NothingLeftError, Outcome, Progress
-from tfr_assets.writing.writers.rows import Rows, StreamRows, null_counts, rows_of
+from tfr_assets.writing.writers.rows import Rows, StreamRows, TableRows, null_counts, rows_of
 
 _SPARE_FILES = 64  # that a process needs for other things
 
@@ -82,9 +85,10 @@ def write(
     (`tfr_assets.writing.writers.rows`).
 
     Args:
-        data: An Arrow table, batch or reader; a pandas DataFrame; a dict of columns; or an iterable of Arrow or pandas
+        data: An Arrow table, batch, reader, dataset or scanner; a DataFrame of pandas or polars, also a lazy one, or
+            anything else that hands over Arrow (`__arrow_c_stream__`); a dict of columns; or an iterable of such
             tables, of dicts (each one record), of messages such as `tf.train.Example`, or of records that are
-            serialized already (bytes).
+            serialized already (bytes). Names of classes that a table of Hugging Face's `datasets` tells are kept.
         path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
         shards: Number of files; None: one file.
         writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or such a function; None: `sharded_threads` for
@@ -119,12 +123,13 @@ def write(
     if not (features is None or isinstance(features, FeatureOptions)):
         raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.features")
     with _in_memory(paths):
+        schema = getattr(data, "schema", None)
         rows = rows_of(data, count)
     _check_open_files(rows, count)
     plan = WritePlan(
         paths=paths,
         schema=rows.schema,
-        features=_features(rows, features),
+        features=_features(rows, features, class_names(schema) if isinstance(schema, pa.Schema) else {}),
         cast=(features or FeatureOptions()).cast,
         compression=compression,
         workers=workers or len(os.sched_getaffinity(0)),
@@ -202,9 +207,10 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
     return tuple(path / (prefix + key.removeprefix(f"{split}-")) for key in shard_keys(split, shards))
 
 
-def _features(rows: Rows, options: FeatureOptions | None) -> FeatureSpec | None:
+def _features(rows: Rows, options: FeatureOptions | None, names: ClassNames) -> FeatureSpec | None:
     if not rows.serialized:
-        return derive_spec(rows.schema, null_counts(rows), options)
+        extremes = {name: extremes_of(rows.table[name]) for name in names} if isinstance(rows, TableRows) else {}
+        return derive_spec(rows.schema, null_counts(rows), options, fitting(names, extremes))
     if options is not None:
         raise ConfigError("features: the data consists of records that are serialized already, and has no columns")
     return None
