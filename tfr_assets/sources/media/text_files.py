@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 
 from tfr_assets.errors import SourceChanged, SourceError
-from tfr_assets.records.pointer import IS_POINTER, LOOK, is_pointer
+from tfr_assets.records.pointer import IS_POINTER
 from tfr_assets.sources.files import RawFile, reading
 from tfr_assets.sources.kinds import CLASS, FILE, SPLIT, BadFileError, Found
 from tfr_assets.sources.media.labelling import Labeller, labeller_of
@@ -67,9 +67,7 @@ def list_text_lines(source: Source, options: TextOptions, found: Found) -> Itera
             bad(file, str(error))
             continue
         classes |= {name} if name is not None else set()
-        with reading(raw[file].path), raw[file].stream() as stream:
-            begin = stream.read(LOOK)
-        if is_pointer(begin):
+        if raw[file].is_pointer():
             bad(file, IS_POINTER)
             continue
         for numbers, texts in _lines(raw[file], file, options, found):
