@@ -42,7 +42,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
@@ -196,7 +196,7 @@ class FeatureSpec:
     def to_json(self) -> list[dict[str, Any]]:
         """Returns the spec as JSON-ready values. What few features have is left out of the others."""
         return [
-            {key: value for key, value in asdict(feature).items() if value or key not in _SELDOM}
+            {key: value for key, value in vars(feature).items() if value or key not in _SELDOM}
             for feature in self.features
         ]
 

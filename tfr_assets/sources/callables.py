@@ -50,13 +50,16 @@ def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch
         SourceError: The columns change, or there is no table.
     """
     first: pa.Schema | None = None
+    checked: pa.Schema | None = None
     for index, table in enumerate(tables):
         where = f"{name}: batch {index}"
-        schema = plain_schema(table.schema, where)
-        if first is None:
-            first = schema
-            yield empty_batch(schema, where)
-        check_same(schema, where, first, f"{name}: batch 0")
+        if checked is None or not table.schema.equals(checked):
+            schema, checked = plain_schema(table.schema, where), table.schema
+            if first is None:
+                first = schema
+                yield empty_batch(schema, where)
+            check_same(schema, where, first, f"{name}: batch 0")
+        assert first is not None
         for batch in table.to_batches():
             yield conform(batch, first)
     if first is None:

@@ -123,13 +123,13 @@ def write(
     if not (features is None or isinstance(features, FeatureOptions)):
         raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.features")
     with _in_memory(paths):
-        schema = getattr(data, "schema", None)
+        schema = data.schema if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader) else pa.schema([])
         rows = rows_of(data, count)
     _check_open_files(rows, count)
     plan = WritePlan(
         paths=paths,
         schema=rows.schema,
-        features=_features(rows, features, class_names(schema) if isinstance(schema, pa.Schema) else {}),
+        features=_features(rows, features, class_names(schema)),
         cast=(features or FeatureOptions()).cast,
         compression=compression,
         workers=workers or len(os.sched_getaffinity(0)),

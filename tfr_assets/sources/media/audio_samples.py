@@ -89,8 +89,8 @@ def inspect(data: bytes, decode: bool) -> Sound:
         if not file.frames:
             raise BadFileError("holds no sound: it has 0 frames")
         if file.frames >= _FRAMES_UNTOLD:
-            how = "is FLAC as written to a pipe" if format_ == "flac" else "holds next to no sound"
-            raise BadFileError(f"does not tell its length: it {how}; convert it to a file")
+            how = "it is FLAC as written to a pipe" if format_ == "flac" else "its header leaves out all of its sound"
+            raise BadFileError(f"does not tell its length: {how}; convert it to a file")
         if format_ == "flac":
             _check_last_frame(file)
         frames = _decodable_frames(file) if decode else file.frames
