@@ -106,12 +106,11 @@ def _look(max_pixels: int, data: bytes) -> tuple[Any, ...]:
 
 
 def _look_at_converted(conversion: Conversion, max_pixels: int, data: bytes) -> tuple[Any, ...]:
-    from tfr_assets.sources.media.image_convert import decode
+    from tfr_assets.sources.media.image_convert import look
 
-    format_, image = decode(data, conversion, max_pixels)
-    shape = (image.height, image.width, len(image.getbands()))
+    format_, *shape = look(data, conversion, max_pixels)
     if format_ == "raw":
-        return () if conversion.size else shape
+        return () if conversion.size else tuple(shape)
     return (format_, *shape)
 
 
