@@ -283,6 +283,36 @@ def test_no_file_is_left_open(tmp_path: Path, landing: Path) -> None:
         gc.collect()
 
 
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize("nested", [False, True])
+def test_values_that_are_held_once_and_repeated_fill_no_memory(
+    tmp_path: Path, landing: Path, ending: str, seed: int | None, nested: bool
+) -> None:
+    rows = 4000
+    texts = pa.array(["a" * 300_000, "b" * 100_000, "c"])
+    column = pa.DictionaryArray.from_arrays(pa.array(np.arange(rows) % 3, pa.int32()), texts)
+    if nested:
+        column = pa.ListArray.from_arrays(pa.array(np.arange(rows + 1), pa.int32()), column)
+    written = pa.table({"s": column, "n": np.arange(rows)})
+    path = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(written, path, dictionary_pagesize_limit=1 << 20)
+    else:
+        feather.write_feather(written, str(path), compression="uncompressed")
+    before = pa.total_allocated_bytes()
+    inventory = take_inventory(Source(path=str(path), shuffle_seed=seed), landing)
+    at = most = 0
+    for batch in read_rows(inventory, 0, 1000, batch_rows=1000):
+        most = max(most, pa.total_allocated_bytes() - before)
+        first = batch.column("n")[0].as_py() % 3
+        text = batch.column("s")[0].as_py()
+        assert (text[0] if nested else text) == texts[first].as_py()
+        at += batch.num_rows
+    assert at == 1000
+    assert most < 200 << 20  # of 530 MB
+
+
 MEASURE = """
     import sys
     from pathlib import Path

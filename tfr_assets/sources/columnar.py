@@ -12,6 +12,7 @@ from tfr_assets.errors import SourceError
 from tfr_assets.records.pointer import IS_POINTER, is_pointer
 from tfr_assets.sources.classes import ClassNames, class_names, extremes_of, fitting
 from tfr_assets.sources.files import RawFile, reading
+from tfr_assets.sources.repeated import longest_in_batch, most_rows_of_parquet, rows_that_fit
 from tfr_assets.sources.schema import conform, empty_batch, plain_schema, with_units
 
 BATCH_BYTES = 16 << 20  # batches and row groups are made no larger than this, if single rows allow it
@@ -31,6 +32,7 @@ class Contents(NamedTuple):
         unit_bytes: About how much has to be held in memory to read any one row: a Parquet page, or an Arrow record
             batch if it is compressed or remote.
         classes: Names of classes by column, where the file tells them and all values are known to be classes.
+        most_rows: Most rows that can be read at once, because of values that the file holds once and repeats.
     """
 
     schema: pa.Schema
@@ -38,6 +40,7 @@ class Contents(NamedTuple):
     null_counts: NullCounts
     unit_bytes: int
     classes: ClassNames
+    most_rows: int
 
 
 def is_in_place(file: RawFile) -> bool:
@@ -141,7 +144,9 @@ def read_stream(file: RawFile) -> Iterator[pa.RecordBatch]:
             raise SourceError(f"{file.path}: is not Arrow: it begins with {begin!r}.{guess(begin)}")
         with file.stream() as stream, pa.ipc.open_stream(stream) as reader:
             yield empty_batch(plain_schema(reader.schema, file.path), file.path)
-            yield from reader
+            for batch in reader:
+                rows = rows_that_fit(longest_in_batch(batch))
+                yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
 def _is_old_stream(begin: bytes) -> bool:
@@ -183,7 +188,11 @@ def _describe_parquet(file: RawFile, names: ClassNames | None) -> Contents:
         }
         names = class_names(parquet.schema_arrow) if names is None else names
         extremes = {path: _extremes(groups, column) for path, _, column in _leaves(schema) if path in names}
-        return Contents(schema, rows, counts, max(map(_page_bytes, groups), default=0), fitting(names, extremes))
+        page = max(map(_page_bytes, groups), default=0)
+        with ExitStack() as stack:
+            opened = file.path if file.is_local else stack.enter_context(file.open())
+            most_rows = most_rows_of_parquet(opened, meta, **_PARQUET)
+        return Contents(schema, rows, counts, page, fitting(names, extremes), most_rows)
 
 
 def _schema_as_given(parquet: pq.ParquetFile) -> pa.Schema:
@@ -283,17 +292,20 @@ def _describe_arrow(file: RawFile, names: ClassNames | None) -> Contents:
         names = class_names(reader.schema) if names is None else names
         extremes: dict[str, tuple[int, int] | None] = dict.fromkeys(names, (0, 0))
         counts: NullCounts = {path: None if column is None else 0 for path, _, column in _leaves(schema)}
-        unit = 0
+        unit = longest = 0
         for index in range(reader.num_record_batches):
             before = pa.total_allocated_bytes()
             batch = reader.get_batch(index)
             groups.append(batch.num_rows)
             unit = max(unit, pa.total_allocated_bytes() - before if file.is_local else batch.nbytes)
-            plain = conform(batch, schema)
-            _count_nulls(plain, counts)
-            extremes = {name: extremes_of(plain.column(name), extremes[name]) for name in names}
-            del batch, plain  # before the next one is measured
-        return Contents(schema, tuple(groups), counts, unit, fitting(names, extremes))
+            longest = max(longest, longest_in_batch(batch))
+            for start in range(0, batch.num_rows, rows_that_fit(longest)):
+                plain = conform(batch.slice(start, rows_that_fit(longest)), schema)
+                _count_nulls(plain, counts)
+                extremes = {name: extremes_of(plain.column(name), extremes[name]) for name in names}
+                del plain
+            del batch  # before the next one is measured
+        return Contents(schema, tuple(groups), counts, unit, fitting(names, extremes), rows_that_fit(longest))
 
 
 def _count_nulls(batch: pa.RecordBatch, counts: NullCounts) -> None:

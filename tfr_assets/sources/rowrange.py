@@ -89,7 +89,7 @@ def _read(
         _check_unchanged(file, recorded)
         names = schema.names if len(schema) < len(stored) else None
         try:
-            for batch in read_file(file, recorded.groups, low, high, names, batch_rows):
+            for batch in read_file(file, recorded.groups, low, high, names, min(batch_rows, recorded.most_rows)):
                 yield conform(batch, schema)
         except SourceError:
             _check_unchanged(file, recorded)  # a change is the better explanation

@@ -294,7 +294,8 @@ def _in_place(
     contents: list[Contents] = []
     for file, recorded in zip(raw, files, strict=True):
         contents.append(describe(file))
-        found.append(replace(recorded, rows=sum(contents[-1].groups), groups=contents[-1].groups))
+        groups, most_rows = contents[-1].groups, contents[-1].most_rows
+        found.append(replace(recorded, rows=sum(groups), groups=groups, most_rows=most_rows))
         if contents[-1].unit_bytes > UNIT_BYTES:
             return None
     schemas = [(each.schema, file.path) for each, file in zip(contents, raw, strict=True)]
@@ -457,7 +458,7 @@ def _columnar_batches(raw: Sequence[RawFile], folder: Path, union: bool, check: 
             contents = describe(readable) if is_in_place(readable) else None
             batches: Iterator[pa.RecordBatch]
             if contents:
-                rows = read_file(readable, contents.groups, 0, sum(contents.groups), None, 16_384)
+                rows = read_file(readable, contents.groups, 0, sum(contents.groups), None, contents.most_rows)
                 batches = chain([empty_batch(contents.schema, file.path)], rows)
             else:
                 batches = read_stream(readable)
