@@ -184,15 +184,15 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_file_is_named_with_the_reason_or_skipped(tmp_path: Path, name: str) -> None:
-    data, told = BAD[name]
+    data, problem = BAD[name]
     folder = write(tmp_path / "data", {name: data, "good.png": GOOD["rgb.png"]})
     with pytest.raises(SourceError) as error:
         list_kind(source(folder), tmp_path)
-    assert f"{folder}/{name}: {told}" in str(error.value)
+    assert f"{folder}/{name}: {problem}" in str(error.value)
     listing, found = list_kind(source(folder, on_error="skip"), tmp_path)
     assert listing[".file"].to_pylist() == ["good.png"]
     assert found.first_skipped[0][0] == name
-    assert told in found.first_skipped[0][1]
+    assert problem in found.first_skipped[0][1]
 
 
 @pytest.mark.parametrize("name", ["animated.webp", "palette.bmp", "bits.bmp", "longer.bmp", "os2.bmp"])
@@ -353,7 +353,7 @@ def test_one_number_is_the_size_of_a_square() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "problem"),
     [
         ({"lables": "none"}, r"^source\.images\.lables: there is no such option \(did you mean 'labels'\?\)"),
         ({"on_error": "ignore"}, r"^source\.images\.on_error: 'ignore' is not known\. Choose one of: fail, skip"),
@@ -376,8 +376,8 @@ def test_one_number_is_the_size_of_a_square() -> None:
         ({"column": "x", "labels": "folder"}, r"^source\.images\.labels: expected `none` or \{column: NAME\}"),
     ],
 )
-def test_options_that_cannot_be_meant_so(options: dict, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_options(options: dict, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         images.check_options(options, "source.images")
 
 

@@ -189,7 +189,7 @@ def test_a_reader_may_stop_early(tmp_path: Path, landing: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "problem"),
     [
         ((0, 11), "rows 0 to 11: .*a.parquet has 10 rows"),
         ((-1, 5), "rows -1 to 5"),
@@ -198,10 +198,10 @@ def test_a_reader_may_stop_early(tmp_path: Path, landing: Path) -> None:
         ((0, 1, None, 0), "batch_rows: expected 1 or more"),
     ],
 )
-def test_rows_and_columns_that_are_not_there(tmp_path: Path, landing: Path, arguments: tuple, told: str) -> None:
+def test_rows_and_columns_that_are_not_there(tmp_path: Path, landing: Path, arguments: tuple, problem: str) -> None:
     pq.write_table(table(10), tmp_path / "a.parquet")
     inventory = take_inventory(Source(path=str(tmp_path / "a.parquet")), landing)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=problem):
         read_rows(inventory, *arguments)
 
 
@@ -217,7 +217,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, landing: Path) -> None:
     pq.write_table(table(100), tmp_path / "good.parquet")
     feather.write_feather(table(100), str(tmp_path / "good.arrow"))
     parquet, arrow = (tmp_path / "good.parquet").read_bytes(), (tmp_path / "good.arrow").read_bytes()
-    for name, content, told in [
+    for name, content, problem in [
         ("a.parquet", b"", r"a.parquet: is empty \(0 bytes\)"),
         ("a.arrow", b"", r"a.arrow: is empty \(0 bytes\)"),
         ("a.parquet", b"<html>", "is not Parquet: it begins with b'<html>'. This looks like a web page"),
@@ -229,7 +229,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, landing: Path) -> None:
         ("a.arrow", b"hello", "is not Arrow"),
     ]:
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(SourceError, match=told):
+        with pytest.raises(SourceError, match=problem):
             take_inventory(Source(path=str(tmp_path / name)), landing)
 
 

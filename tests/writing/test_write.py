@@ -263,7 +263,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_ARGUMENTS)
-def test_arguments_that_cannot_be_meant_so(case: str, tmp_path: Path) -> None:
+def test_invalid_arguments(case: str, tmp_path: Path) -> None:
     arguments, message = BAD_ARGUMENTS[case]
     arguments = {"data": NUMBERS, "path": "x.tfrecord", **arguments}
     data, path = arguments.pop("data"), arguments.pop("path")

@@ -63,7 +63,7 @@ def batches(
     | strings       | `records.arrays.Strings`         | large_string where the column was text, else binary  |
     | ragged        | `records.arrays.Ragged`          | large_list                                           |
     | absent scalar integers | an empty row of a `Ragged` | null                                              |
-    | absent strings | empty                            | null                                                 |
+    | absent strings         | empty                    | null                                                 |
 
     Args:
         name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.

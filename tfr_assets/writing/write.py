@@ -102,7 +102,7 @@ def write(
         progress: True shows a bar on standard error; a function is called with the number of records just written.
 
     Raises:
-        ConfigError: An argument cannot be meant so.
+        ConfigError: An argument is invalid.
         SourceError: The data is no data, raises, or changes its columns midway.
         SchemaError: A column, or a value, that a tf.Example cannot hold.
         WriteError: The file system refused, or a worker died; or several of the above, listed by shard. The shards that
@@ -141,8 +141,8 @@ def write(
         with refusals(folder):
             if folder.is_dir():
                 withdraw_tfds_files(folder)  # what they tell of the shards will not hold
-    with _shown(progress, rows.count) as told:
-        outcome = Outcome(paths, told)
+    with _shown(progress, rows.count) as shown:
+        outcome = Outcome(paths, shown)
         with _in_memory(paths), suppress(NothingLeftError):
             function(plan, rows, outcome)
         outcome.check()
@@ -227,7 +227,7 @@ def _check_open_files(rows: Rows, count: int) -> None:
 
 @contextmanager
 def _shown(progress: bool | Progress | None, rows: int | None) -> Iterator[Progress | None]:
-    """Yields what is told of records just written."""
+    """Yields what is called with the number of records just written."""
     if progress is not True:
         yield progress or None
         return

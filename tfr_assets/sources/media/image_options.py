@@ -65,7 +65,7 @@ def parse_options(options: Mapping[str, Any], field: str) -> ImageOptions:
         field: What they are options of, for messages: `source.images`.
 
     Raises:
-        ConfigError: They cannot be meant so.
+        ConfigError: They are invalid.
     """
     check_known(options, _OPTIONS, field)
     column = options.get("column")

@@ -48,7 +48,7 @@ _SHAPE = [(_HEIGHT, pa.int64()), (_WIDTH, pa.int64()), (_CHANNELS, pa.int64())]
 
 
 def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options can be meant so."""
+    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
     parse_options(options, field)
 
 

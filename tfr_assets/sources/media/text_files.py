@@ -110,8 +110,8 @@ def _places(
     if not fitting:
         looked = f"looked for files ending in {', '.join(options.endings)}"
         there = sorted(ending or "nothing" for ending in ignored.counts)
-        told = f"those that are there end in {', '.join(there)}" if there else "there is no file at all"
-        raise SourceError(f"{source}: no text is there: {looked}; {told}. {ignored.links_warning()}".rstrip())
+        there_are = f"those that are there end in {', '.join(there)}" if there else "there is no file at all"
+        raise SourceError(f"{source}: no text is there: {looked}; {there_are}. {ignored.links_warning()}".rstrip())
     found.warn_of(ignored)
     splits: Sequence[str] = source.splits.folder if source.splits else ()
     places: dict[str, tuple[str | None, str]] = {}
