@@ -15,6 +15,7 @@ from tfr_assets.records.crc32c import masked_crc32c
 from tfr_assets.records.example import ExampleEncoder
 from tfr_assets.records.schema import derive_spec
 from tfr_assets.records.writer import write_file
+from tfr_assets.writing.write import write
 
 RECORDS = 100
 
@@ -95,6 +96,26 @@ def test_a_folder_means_all_its_files_and_those_that_are_missing(file: Path) -> 
     looked = tfr("inspect", file.parent)
     assert looked.returncode == 2
     assert f"{file} is missing, says its manifest; `tfr verify {file.parent}` lists" in " ".join(looked.stderr.split())
+
+
+def test_files_are_found_however_they_are_called(tmp_path: Path) -> None:
+    names = ("a_tfrecord-00000-of-00002.gz", "deep/er/b-tfrecord.gz", "deep/c_tfrecord", "d.tfrecords", "e.tfrec")
+    for name in (*names, "tfrecord_tools.py", "f_tfrecord.md", "g.csv.gz"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(frame(b"abc")))
+    done = tfr("verify", tmp_path)
+    assert (done.returncode, f"all {len(names)} files are whole: " in done.stdout) == (0, True), done.stdout
+    assert all(Path(name).name in done.stdout for name in names)
+
+
+def test_a_git_lfs_pointer_is_called_so(file: Path, tmp_path: Path) -> None:
+    file.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 123456\n")
+    says = f"{file}: record 0 at byte 0: file cannot be read (is a git-LFS pointer, not the file itself: run `git lfs"
+    for command in ("verify", "inspect"):
+        done = tfr(command, file)
+        assert done.returncode == 1
+        assert done.stdout.count(str(file)) == done.stdout.count(says) == 1, done.stdout
 
 
 def test_files_of_anyone_are_verified_without_a_manifest(tmp_path: Path) -> None:
@@ -208,6 +229,16 @@ def test_records_are_exported_for_grain(file: Path, tmp_path: Path) -> None:
     assert (done.returncode, "100 records of 1 files" in " ".join(done.stdout.split())) == (0, True), done.stderr
     reader = module.ArrayRecordReader(str(target))
     assert reader.read_all() == [bytes(payload) for payload in payloads_of(file.read_bytes())]
+
+
+def test_an_export_says_which_splits_are_not_in_it(tmp_path: Path) -> None:
+    pytest.importorskip("array_record", reason="the package `array_record` is not installed")
+    for split in ("train", "test", "validation"):
+        write(pa.table({"a": [1, 2]}), tmp_path / "data", shards=1, split=split)
+    done = tfr("export", tmp_path / "data", tmp_path / "a.array_record")
+    assert (done.returncode, "not in it: split test, validation; --split" in done.stdout) == (0, True), done.stderr
+    done = tfr("export", tmp_path / "data", tmp_path / "a.array_record", "--split", "test")
+    assert (done.returncode, "not in it" in done.stdout) == (0, False), done.stderr
 
 
 def test_an_export_overwrites_nothing_and_copies_no_damage(file: Path, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 from dagster.components.testing import create_defs_folder_sandbox
 
 from tfr_assets.components.dataset import TFRecordDataset
-from tfr_assets.components.fields import PARSERS
+from tfr_assets.components.fields import PARSERS, parse_features
+from tfr_assets.errors import ConfigError
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import Source, seen_from
 
@@ -117,6 +118,14 @@ def test_all_settings_arrive_as_they_were_meant() -> None:
     assert made.features == FeatureOptions(("1",), {"a": "b"}, {"c": "float32"}, {"d": (2, 3)}, {"e": 0, "f": "x"})
     assert (made.shards, made.compression, made.shuffle, made.schedule) == (3, "zlib", 0, "@daily")
     assert made.tags == {"version": "2", "draft": "true", "domain": "travel"}
+
+
+def test_classes_are_named_in_order_or_by_their_numbers() -> None:
+    for said, names in ((["a", "b"], ("a", "b")), ({1: "a", 2: "b"}, ("0", "a", "b")), ({0: "a"}, ("a",))):
+        assert parse_features({"names": {"x": said}}).names == {"x": names}
+    for wrong in ({}, [], {-1: "a"}, {True: "a"}, {"1": "a"}, {1: 2}, {10**9: "a"}, "ab"):
+        with pytest.raises(ConfigError, match=r"features\.names\.x: expected names such as \[cat, dog\], or \{1: cat"):
+            parse_features({"names": {"x": wrong}})
 
 
 def test_templates_are_filled_in_before_they_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,7 @@ def test_arrow_gives_the_table_back(written: Written) -> None:
     assert isinstance(batch, pa.RecordBatch)
     batch.validate(full=True)
     wanted = {name: source[name].to_pylist() for name in source.column_names}
-    wanted["name"] = [name or "" for name in wanted["name"]]
+    assert None in wanted["name"]
     found = batch.to_pydict()
     found["value"] = [None if np.isnan(value) else value for value in found["value"]]
     assert found == wanted
@@ -156,6 +156,30 @@ def test_pandas_keeps_integers_that_may_be_null(written: Written) -> None:
     assert str(frame["n"].dtype) == "Int64"
     assert (frame["n"][0], frame["n"].isna().tolist()) == (2**62 + 1, [False, True])
     assert (frame["t"].tolist(), frame["b"].tolist()) == (["a", "b"], [b"\xff", b""])
+
+
+@examples(30)
+@given(texts=st.lists(st.none() | st.text(max_size=200), min_size=1, max_size=70), size=st.integers(1, 20))
+def test_null_strings_are_not_empty_ones(tmp_path_factory: Any, texts: list[str | None], size: int) -> None:
+    source = pa.table({"s": pa.array(texts, pa.string()), "n": range(len(texts))})
+    folder = write_dataset(source, tmp_path_factory.mktemp("d"), shards=2).folder
+    found = pa.Table.from_batches(batches(folder, size, into="arrow"))
+    assert found["s"].to_pylist() == texts
+    frames = list(batches(folder, size, into="pandas"))
+    assert [None if null else s for f in frames for s, null in zip(f["s"], f["s"].isna(), strict=True)] == texts
+    filled = write_dataset(
+        source, tmp_path_factory.mktemp("f"), shards=1, options=FeatureOptions(fill={"s": "?"})
+    ).folder
+    (batch,) = batches(filled, into="arrow")
+    assert batch["s"].to_pylist() == ["?" if text is None else text for text in texts]
+
+
+def test_two_strings_in_place_of_one_are_damage_also_where_nulls_are_told(tmp_path: Path) -> None:
+    spec = spec_of(pa.table({"s": ["a", None]}))
+    lists_ = pa.record_batch({"s": pa.array([["a"], ["b", "c"], []])})
+    write_file(tmp_path / "file", ExampleEncoder(derive_spec(lists_.schema, {})).encode(lists_), "none", spec)
+    with pytest.raises(DamagedFile, match=r"record 1 at byte .*'s'"):
+        list(batches(locate(tmp_path / "file"), into="arrow"))
 
 
 def test_fills_are_put_where_the_column_is_null(written: Written) -> None:

@@ -61,6 +61,22 @@ kept.append(kept)  # so that nothing but the interpreter's end ends it
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.parametrize("url", [False, True])
+def test_batches_that_outlive_the_modules_end_without_a_word(layout: Layout, url: bool) -> None:
+    program = """
+import builtins, sys
+import tfr_assets
+
+iterator = tfr_assets.batches(sys.argv[1], 10)
+next(iterator)
+builtins.kept = iterator  # as PyTorch keeps what it wraps, until no module has its names any more
+"""
+    with slow_server(layout.folder, Storage()) as address:
+        where = f"{address}/shards" if url else str(layout.shards)
+        done = subprocess.run([sys.executable, "-c", program, where], capture_output=True, text=True, timeout=90)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_program_ends_while_it_waits_for_storage(layout: Layout) -> None:
     with slow_server(layout.folder, Storage(first_byte_ms=20, mb_per_second=0.2)) as url:
         _run(url + "/shards", "vectorized")

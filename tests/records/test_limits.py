@@ -161,9 +161,9 @@ except TfrError as error:
 
 
 @pytest.mark.parametrize(
-    ("limit", "told"), [(100, "record 1 at byte"), (380, "no memory for the values of records 1 to 1")]
+    ("limit", "problem"), [(100, "record 1 at byte"), (380, "no memory for the values of records 1 to 1")]
 )
-def test_reading_what_memory_has_no_room_for_is_one_error(tmp_path: Path, limit: int, told: str) -> None:
+def test_reading_what_memory_has_no_room_for_is_one_error(tmp_path: Path, limit: int, problem: str) -> None:
     import pyarrow as pa
 
     import tfr_assets
@@ -171,7 +171,7 @@ def test_reading_what_memory_has_no_room_for_is_one_error(tmp_path: Path, limit:
     path = tmp_path / "some.tfrecord"
     tfr_assets.write(pa.table({"x": pa.array([b"a", bytes(SIZE), b"c"], pa.large_binary())}), path)
     output, _ = peak_of(READ, path, limit=limit * MB)
-    assert str(path) in output and told in output
+    assert str(path) in output and problem in output
     assert "bytes (157.3 MB)" in output
     assert peak_of(READ, path)[0] == "3"
 

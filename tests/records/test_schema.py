@@ -136,7 +136,7 @@ def test_nested_lists_can_be_packed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data_type", "options", "told"),
+    ("data_type", "options", "problem"),
     [
         (pa.int8(), {"tensor": {"x": "serialized"}}, "no list, array or tensor"),
         (pa.list_(pa.int8()), {"tensor": {"x": "pickled"}}, "'pickled' of column 'x' is not known; use packed or"),
@@ -164,9 +164,9 @@ def test_nested_lists_can_be_packed() -> None:
     ],
     ids=str,
 )
-def test_options_that_cannot_be(data_type: pa.DataType, options: dict[str, object], told: str) -> None:
+def test_options_that_cannot_be(data_type: pa.DataType, options: dict[str, object], problem: str) -> None:
     message = refusal(ConfigError, {"x": data_type}, **options)
-    assert re.search(told, message), message
+    assert re.search(problem, message), message
 
 
 def test_sequences_make_records_sequence_examples() -> None:

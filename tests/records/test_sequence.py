@@ -238,7 +238,7 @@ def check(payloads: list[bytes], spec: FeatureSpec = SPEC) -> list[tuple[int, st
     checker = FeatureChecker(spec)
     scan_stream(Memory(frames(payloads)), "memory", checker.visit)
     assert checker.count == len(checker.problems)
-    return [(record, told) for record, _, told in checker.problems]
+    return [(record, problem) for record, _, problem in checker.problems]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_what_a_spec_promises_is_accepted(lists: tuple[bytes, ...], tf: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("payload", "told"),
+    ("payload", "problem"),
     [
         (CONTEXT + message(0x12, ONE), "lacks feature 'pairs'"),
         (CONTEXT, "lacks feature 'one'"),
@@ -284,9 +284,9 @@ def test_what_a_spec_promises_is_accepted(lists: tuple[bytes, ...], tf: Any) -> 
         (b"\xff", "is no tf.SequenceExample"),
     ],
 )
-def test_what_a_spec_does_not_promise_is_told(payload: bytes, told: str) -> None:
+def test_what_a_spec_does_not_promise_is_told(payload: bytes, problem: str) -> None:
     good = CONTEXT + message(0x12, ONE, PAIRS, MAYBE)
-    assert check([good, payload, good]) == [(1, told)]
+    assert check([good, payload, good]) == [(1, problem)]
 
 
 def test_feature_lists_are_unknown_fields_to_a_spec_of_examples() -> None:

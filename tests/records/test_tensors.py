@@ -224,7 +224,7 @@ def test_nested_lists_are_packed_with_their_shapes(serialize: Callable[[Row], by
 
 @pytest.mark.parametrize("way", ["packed", "serialized"])
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "problem"),
     [
         ({"data": [1, 2, 3], "shape": [2, 2]}, r"3 values in row 11, but its shape there is \[2, 2\]"),
         ({"data": [1, 2], "shape": []}, r"2 values in row 11, but its shape there is \[\]"),
@@ -236,10 +236,10 @@ def test_nested_lists_are_packed_with_their_shapes(serialize: Callable[[Row], by
     ],
     ids=str,
 )
-def test_shapes_that_do_not_fit_the_data(row: dict, told: str, way: str) -> None:
+def test_shapes_that_do_not_fit_the_data(row: dict, problem: str, way: str) -> None:
     data_type = pa.struct([("data", pa.list_(pa.int32())), ("shape", pa.list_(pa.int32()))])
     column = pa.array([{"data": [1, 2], "shape": [1, 2]}, row, {"data": [], "shape": [0]}], data_type)
-    with pytest.raises(SchemaError, match=told) as caught:
+    with pytest.raises(SchemaError, match=problem) as caught:
         encode_from(column, 10, way)
     assert "'x'" in str(caught.value)
 

@@ -223,7 +223,7 @@ def test_a_wrong_option_is_named_with_its_remedy(options: Mapping[str, Any], mes
 
 
 @pytest.mark.parametrize("options", [{}, {"mono": False}, {"rate": None, "samples": "encoded"}, {"samples": "float32"}])
-def test_options_that_can_be_meant_are_accepted(options: Mapping[str, Any]) -> None:
+def test_valid_options_are_accepted(options: Mapping[str, Any]) -> None:
     audio.check_options(options, "source.audio")
 
 

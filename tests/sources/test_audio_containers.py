@@ -135,6 +135,14 @@ def test_mp3_of_constant_bit_rate_needs_no_header_but_its_frames() -> None:
     assert bad(constant + b"sound of another sort").startswith("is cut short or damaged: at byte ")
 
 
+@pytest.mark.parametrize("decode", [False, True])
+def test_mp3_whose_header_leaves_out_more_than_there_is_has_no_length(decode: bool) -> None:
+    data = bytearray(encoded(tone(seconds=0.02), 16000, "MP3"))
+    at = data.index(b"LAME") + 21  # 12 bits: samples to leave out at the beginning, and as many at the end
+    data[at : at + 3] = b"\x24\x0f\xff"
+    assert bad(bytes(data), decode).startswith("does not tell its length: its header leaves out all")
+
+
 def test_flac_as_written_to_a_pipe_is_refused() -> None:
     data = bytearray(FILES["flac"])
     data[21] &= 0xF0  # 36 bits of STREAMINFO tell the number of samples; 0: not known

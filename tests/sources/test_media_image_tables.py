@@ -65,7 +65,7 @@ def test_images_as_hugging_face_writes_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pictures", "labels", "told"),
+    ("pictures", "labels", "problem"),
     [
         ([PICTURES[0], None], ["a", "b"], r"x\.parquet: row 1: is empty \(0 bytes\)\. Mend or remove it"),
         ([PICTURES[0], b"text"], ["a", "b"], r"x\.parquet: row 1: is not a JPEG"),
@@ -73,24 +73,24 @@ def test_images_as_hugging_face_writes_them(tmp_path: Path) -> None:
         ([PICTURES[0], PICTURES[1]], ["a", "z"], r"x\.parquet: row 1: its class 'z' is not one of `classes`"),
     ],
 )
-def test_a_bad_row_is_named_or_skipped(tmp_path: Path, pictures: list, labels: list, told: str) -> None:
+def test_a_bad_row_is_named_or_skipped(tmp_path: Path, pictures: list, labels: list, problem: str) -> None:
     pq.write_table(pa.table({"picture": pa.array(pictures, pa.binary()), "kind": labels}), tmp_path / "x.parquet")
     options = {"labels": {"column": "kind"}, "classes": ["a", "b"]}
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=problem):
         list_kind(source(tmp_path / "x.parquet", **options), tmp_path / "work")
     listing, found = list_kind(source(tmp_path / "x.parquet", on_error="skip", **options), tmp_path / "work")
     assert listing[".file"].to_pylist() == ["x.parquet#0"]
     assert [file for file, _ in found.first_skipped] == ["x.parquet#1"]
 
 
-def test_tables_that_cannot_be_meant(folder: Path, tmp_path: Path) -> None:
-    for options, told in (
+def test_invalid_tables(folder: Path, tmp_path: Path) -> None:
+    for options, problem in (
         ({"column": "image"}, r"part-2\.parquet: has no column 'image'\. It has: picture, kind, n\."),
         ({"column": "kind"}, r"part-2\.parquet: column 'kind' of type string holds no images: these are binary\."),
         ({"labels": {"column": "label"}}, r"part-2\.parquet: has no column 'label'"),
         ({"splits": Splits(folder=("test",))}, r"train/part-2\.parquet: lies in none of the folders that are splits"),
     ):
-        with pytest.raises(SourceError, match=told):
+        with pytest.raises(SourceError, match=problem):
             list_kind(source(folder, **options), tmp_path)
     (tmp_path / "x.csv").write_text("picture\nx\n")
     with pytest.raises(SourceError, match=r"x\.csv: `column` is for images in Parquet or Arrow files"):

@@ -18,7 +18,7 @@ from tfr_assets.records.schema import derive_spec
 from tfr_assets.sources.kinds import BadFileError
 from tfr_assets.sources.media import images
 from tfr_assets.sources.media.image_header import read_header
-from tfr_assets.sources.media.image_options import MAX_PIXELS
+from tfr_assets.sources.media.image_options import MAX_PIXELS, parse_options
 from tfr_assets.sources.source import Source
 
 PHOTOGRAPHS = Path("/work/shared/data/sign_digits")
@@ -184,15 +184,15 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_file_is_named_with_the_reason_or_skipped(tmp_path: Path, name: str) -> None:
-    data, told = BAD[name]
+    data, problem = BAD[name]
     folder = write(tmp_path / "data", {name: data, "good.png": GOOD["rgb.png"]})
     with pytest.raises(SourceError) as error:
         list_kind(source(folder), tmp_path)
-    assert f"{folder}/{name}: {told}" in str(error.value)
+    assert f"{folder}/{name}: {problem}" in str(error.value)
     listing, found = list_kind(source(folder, on_error="skip"), tmp_path)
     assert listing[".file"].to_pylist() == ["good.png"]
     assert found.first_skipped[0][0] == name
-    assert told in found.first_skipped[0][1]
+    assert problem in found.first_skipped[0][1]
 
 
 @pytest.mark.parametrize("name", ["animated.webp", "palette.bmp", "bits.bmp", "longer.bmp", "os2.bmp"])
@@ -347,13 +347,23 @@ def test_raw_pixels_of_one_size_become_a_feature_of_that_shape(tmp_path: Path) -
     assert np.array_equal(batch.column("image/pixels").to_numpy_ndarray()[0], np.asarray(image()))
 
 
+def test_one_number_is_the_size_of_a_square() -> None:
+    conversion = parse_options({"size": 224}, "source.images").conversion
+    assert conversion and conversion.size == (224, 224)
+
+
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "problem"),
     [
         ({"lables": "none"}, r"^source\.images\.lables: there is no such option \(did you mean 'labels'\?\)"),
         ({"on_error": "ignore"}, r"^source\.images\.on_error: 'ignore' is not known\. Choose one of: fail, skip"),
         ({"format": "jpg"}, r"^source\.images\.format: 'jpg' is not known \(did you mean 'jpeg'\?\)"),
-        ({"size": 224}, r"^source\.images\.size: expected \[height, width\] such as \[224, 224\], found 224"),
+        (
+            {"size": "224"},
+            r"^source\.images\.size: expected 224, or \[height, width\] such as \[224, 320\], found '224'",
+        ),
+        ({"size": True}, r"^source\.images\.size: expected 224, or \[height, width\]"),
+        ({"size": 0}, r"^source\.images\.size\.height: expected a whole number from 1 to 65500, found 0"),
         ({"size": [0, 5]}, r"^source\.images\.size\.height: expected a whole number from 1 to 65500, found 0"),
         ({"size": [5, 1.5]}, r"^source\.images\.size\.width: expected a whole number"),
         ({"quality": 90}, r"^source\.images\.quality: has a meaning only beside `format: jpeg`"),
@@ -366,8 +376,8 @@ def test_raw_pixels_of_one_size_become_a_feature_of_that_shape(tmp_path: Path) -
         ({"column": "x", "labels": "folder"}, r"^source\.images\.labels: expected `none` or \{column: NAME\}"),
     ],
 )
-def test_options_that_cannot_be_meant_so(options: dict, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_options(options: dict, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         images.check_options(options, "source.images")
 
 

@@ -47,8 +47,8 @@ def test_the_first_folder_names_the_class(
         found = labelled(folder, folder / "_work", options)
         assert Counter(found.values()) == Counter(class_ for class_, _ in files)
         assert all(file.startswith(f"{class_}/") for file, class_ in found.items())
-    _, told = list_any(folder, folder / "_work")
-    assert told.classes == {KEY: tuple(sorted({class_ for class_, _ in files}, key=natural))}
+    _, expected = list_any(folder, folder / "_work")
+    assert expected.classes == {KEY: tuple(sorted({class_ for class_, _ in files}, key=natural))}
 
 
 def test_classes_are_in_natural_order_unless_pinned(tmp_path: Path) -> None:
@@ -98,16 +98,16 @@ def test_a_class_folder_without_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "expected"),
     [
         (r"(\d)_.*", {"a/3_x.dat": "3", "07_y.dat": "7"}),
         (r"^(?P<label>[^_]+)_(.)", {"a/3_x.dat": "3", "07_y.dat": "07"}),
         (r"_(?P<other>.)(?P<label>\.)", {"a/3_x.dat": ".", "07_y.dat": "."}),
     ],
 )
-def test_a_pattern_is_searched_in_the_name(tmp_path: Path, pattern: str, told: dict[str, str]) -> None:
-    folder = write(tmp_path / "data", dict.fromkeys(told, b""))
-    assert labelled(folder, tmp_path, {"labels": {"pattern": pattern}}) == told
+def test_a_pattern_is_searched_in_the_name(tmp_path: Path, pattern: str, expected: dict[str, str]) -> None:
+    folder = write(tmp_path / "data", dict.fromkeys(expected, b""))
+    assert labelled(folder, tmp_path, {"labels": {"pattern": pattern}}) == expected
 
 
 def test_a_name_that_does_not_match(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_zeros_in_front_are_kept_from_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told", "skipped"),
+    ("rows", "problem", "skipped"),
     [
         ([("x", "a"), ("z", "b")], r"a/y\.v2\.dat: .*labels\.csv has no row for it", ["a/y.v2.dat"]),
         (
@@ -184,11 +184,11 @@ def test_zeros_in_front_are_kept_from_csv(tmp_path: Path) -> None:
     ],
 )
 def test_a_table_and_files_that_do_not_fit(
-    tmp_path: Path, rows: list[tuple[str, str]], told: str, skipped: list[str]
+    tmp_path: Path, rows: list[tuple[str, str]], problem: str, skipped: list[str]
 ) -> None:
     folder = write(tmp_path / "data", FILES)
     options = table_of(tmp_path, ".csv", rows)
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=problem):
         labelled(folder, tmp_path, options)
     _, found = list_any(folder, tmp_path, parse_labels(options, "x"), skip=True)
     assert [file.removeprefix(f"{tmp_path}/") for file, _ in found.first_skipped] == skipped
@@ -205,7 +205,7 @@ def test_a_row_that_fits_two_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("name,kind\nx,a\nx,b\n", r"labels\.csv: 'x' is there twice, in rows 1 and 2"),
         ("name,kind\nx,\n", r"labels\.csv: row 1 has nothing in column 'kind'"),
@@ -216,26 +216,26 @@ def test_a_row_that_fits_two_files(tmp_path: Path) -> None:
         (None, r"labels\.csv: there is no such file, though `labels` names it"),
     ],
 )
-def test_a_table_that_cannot_be_used(tmp_path: Path, text: str | None, told: str) -> None:
+def test_a_table_that_cannot_be_used(tmp_path: Path, text: str | None, problem: str) -> None:
     folder = write(tmp_path / "data", {"x.dat": b""})
     if text is not None:
         (tmp_path / "labels.csv").write_text(text)
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=problem):
         labelled(folder, tmp_path, {"labels": {"table": f"{tmp_path}/labels.csv", "file": "name", "label": "kind"}})
 
 
 @pytest.mark.parametrize(
-    ("ending", "told"),
+    ("ending", "problem"),
     [
         (".parquet", "has no column 'class'. It has: name, kind, more"),
         (".jsonl", "row 1 has nothing in column 'class'"),
     ],
 )
-def test_a_table_without_the_columns(tmp_path: Path, ending: str, told: str) -> None:
+def test_a_table_without_the_columns(tmp_path: Path, ending: str, problem: str) -> None:
     folder = write(tmp_path / "data", {"x.dat": b""})
     options = table_of(tmp_path, ending, [("x", "a")])
     options["labels"]["label"] = "class"
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=problem):
         labelled(folder, tmp_path, options)
 
 
@@ -247,7 +247,7 @@ def test_a_table_of_an_unknown_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "problem"),
     [
         ({"labels": "folders"}, r"^source\.images\.labels: expected `folder`, `none`, \{pattern: REGEX\}.*'folders'"),
         ({"labels": ["a"]}, r"^source\.images\.labels: expected"),
@@ -266,8 +266,8 @@ def test_a_table_of_an_unknown_format(tmp_path: Path) -> None:
         ({"classes": ["a", "b", "a"]}, r"^source\.images\.classes: 'a' is there twice"),
     ],
 )
-def test_options_that_cannot_be_meant_so(options: dict, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_options(options: dict, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         parse_labels(options, "source.images")
 
 

@@ -56,12 +56,12 @@ def test_a_row_tells_all_of_a_file(tmp_path: Path) -> None:
 
 def test_progress_counts_files(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", {f"{n}.dat": b"x" for n in range(300)})
-    told: list[tuple[int, int | None]] = []
-    found = listing.Found(tmp_path / "log", lambda done, total: told.append((done, total)))
+    calls: list[tuple[int, int | None]] = []
+    found = listing.Found(tmp_path / "log", lambda done, total: calls.append((done, total)))
     source = Source(path=str(folder))
     rows = sum(batch.num_rows for batch in listing.list_files(source, ANY_FILE, UNLABELLED, False, tmp_path, found))
     assert rows == 300
-    assert told == [(128, 300), (256, 300), (300, 300)]
+    assert calls == [(128, 300), (256, 300), (300, 300)]
 
 
 SEGMENT = st.text("aB0129 -é", min_size=1, max_size=4).filter(lambda text: text.strip() == text)
@@ -198,7 +198,7 @@ def test_a_link_to_a_folder_that_it_lies_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "problem"),
     [
         ("nothing", r"nothing: there is no such file or folder\."),
         ("empty", r"empty: no file is there: looked for \.dat; found no file at all\."),
@@ -210,9 +210,9 @@ def test_a_link_to_a_folder_that_it_lies_in(tmp_path: Path) -> None:
         ("nosuch://x/x.dat", "begins with nosuch://, which is not known"),
     ],
 )
-def test_a_path_without_files(tmp_path: Path, path: str, told: str) -> None:
+def test_a_path_without_files(tmp_path: Path, path: str, problem: str) -> None:
     write(tmp_path, {"others/a.txt": b"", "others/b.TXT": b"", "others/README": b"", "empty/.hidden.dat": b""})
-    with pytest.raises(Exception, match=told) as error:
+    with pytest.raises(Exception, match=problem) as error:
         list_any(path if "://" in path else tmp_path / path, tmp_path / "work", UNLABELLED)
     assert type(error.value).__name__ in ("SourceError", "ConfigError")
 
@@ -242,14 +242,14 @@ def spoil(folder: Path, how: str) -> str:
 @pytest.mark.parametrize("how", ["content", "pipe", "broken link", "link to itself", "folder"])
 def test_a_bad_file_is_an_error_or_left_out(tmp_path: Path, how: str) -> None:
     folder = write(tmp_path / "data", {"1.dat": b"x", "3.dat": b"xyz"})
-    told = spoil(folder, how)
+    problem = spoil(folder, how)
     path = folder / "*.dat" if how == "folder" else folder
-    with pytest.raises(SourceError, match=rf"{folder}/2\.dat: {told}\. Mend or remove it, or say `on_error: skip`"):
+    with pytest.raises(SourceError, match=rf"{folder}/2\.dat: {problem}\. Mend or remove it, or say `on_error: skip`"):
         list_any(path, tmp_path, medium=PICKY)
     table, found = list_any(path, tmp_path, skip=True, medium=PICKY)
     assert names(table) == ["1.dat", "3.dat"]
-    assert (found.files, found.bytes, found.skipped, found.first_skipped) == (2, 4, 1, [("2.dat", told)])
-    assert found.log.read_text() == f"2.dat\t{told}\n"
+    assert (found.files, found.bytes, found.skipped, found.first_skipped) == (2, 4, 1, [("2.dat", problem)])
+    assert found.log.read_text() == f"2.dat\t{problem}\n"
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,8 +400,8 @@ def test_files_of_other_endings_are_listed_and_warned_of(tmp_path: Path) -> None
     assert set(lines.values()) == {"ignored: its ending is not that of a file"}
     assert found.skipped == 0
     assert len(found.warnings) == 1
-    told = "4 files in the folder are ignored: 2 ending in .tiff, 1 ending in "
-    assert told in found.warnings[0] and "Taken are .dat" in found.warnings[0]
+    problem = "4 files in the folder are ignored: 2 ending in .tiff, 1 ending in "
+    assert problem in found.warnings[0] and "Taken are .dat" in found.warnings[0]
 
 
 def test_a_folder_of_its_files_alone_needs_no_warning(tmp_path: Path) -> None:

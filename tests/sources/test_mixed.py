@@ -291,6 +291,6 @@ TWO = ["a.csv", {"text": "b/"}]
         ({"parts": ["a.csv", {"text": {"path": "b", "per": "line"}}]}, r"parts\[1\]\.text\.per: lines have no keys"),
     ],
 )
-def test_options_that_cannot_be_meant_so(options: dict[str, Any], message: str) -> None:
+def test_invalid_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=rf"^source\.mixed\.{message}"):
         parse_source({"mixed": options})

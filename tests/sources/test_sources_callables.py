@@ -84,7 +84,7 @@ def test_no_rows_but_a_schema(give: Callable[..., Inventory]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "problem"),
     [
         ("raise KeyError('boom')", "raised KeyError: 'boom'"),
         ("yield {'a': 1}; raise ValueError('later')", "raised ValueError: later"),
@@ -149,8 +149,8 @@ def test_no_rows_but_a_schema(give: Callable[..., Inventory]) -> None:
         ),
     ],
 )
-def test_what_a_function_must_not_give(give: Callable[..., Inventory], body: str, told: str) -> None:
-    with pytest.raises(SourceError, match=told) as error:
+def test_what_a_function_must_not_give(give: Callable[..., Inventory], body: str, problem: str) -> None:
+    with pytest.raises(SourceError, match=problem) as error:
         give(body)
     assert str(error.value).startswith("user_")
 
@@ -163,14 +163,14 @@ def test_the_cause_is_kept(give: Callable[..., Inventory]) -> None:
 
 def test_functions_that_cannot_be_called(module: Module, landing: Path) -> None:
     name = module("def rows(path): ...")
-    for given, kind, told in [
+    for given, kind, problem in [
         (f"{name}:rows", SourceError, "is called without arguments, but needs path"),
         (f"{name}:row", ConfigError, f"'{name}' has no attribute 'row'. It has: rows"),
         ("nowhere_at_all:rows", ConfigError, "there is no module 'nowhere_at_all'"),
         (f"{module('import nowhere_at_all')}:rows", SourceError, "needs 'nowhere_at_all', which is not installed"),
         (f"{module('def (')}:rows", SourceError, "raised SyntaxError"),
     ]:
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=problem):
             take_inventory(Source(callable=given), landing)
 
 

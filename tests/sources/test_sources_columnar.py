@@ -1,6 +1,9 @@
+import gc
+import gzip
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tfr_assets.errors import ConfigError, SourceChanged, SourceError
+from tfr_assets.errors import ConfigError, SchemaError, SourceChanged, SourceError
 from tfr_assets.sources import Source, preview, read_rows, take_inventory
+from tfr_assets.sources.schema import plain_schema
 
 
 def table(rows: int, offset: int = 0) -> pa.Table:
@@ -185,7 +189,7 @@ def test_a_reader_may_stop_early(tmp_path: Path, landing: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "problem"),
     [
         ((0, 11), "rows 0 to 11: .*a.parquet has 10 rows"),
         ((-1, 5), "rows -1 to 5"),
@@ -194,10 +198,10 @@ def test_a_reader_may_stop_early(tmp_path: Path, landing: Path) -> None:
         ((0, 1, None, 0), "batch_rows: expected 1 or more"),
     ],
 )
-def test_rows_and_columns_that_are_not_there(tmp_path: Path, landing: Path, arguments: tuple, told: str) -> None:
+def test_rows_and_columns_that_are_not_there(tmp_path: Path, landing: Path, arguments: tuple, problem: str) -> None:
     pq.write_table(table(10), tmp_path / "a.parquet")
     inventory = take_inventory(Source(path=str(tmp_path / "a.parquet")), landing)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=problem):
         read_rows(inventory, *arguments)
 
 
@@ -213,7 +217,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, landing: Path) -> None:
     pq.write_table(table(100), tmp_path / "good.parquet")
     feather.write_feather(table(100), str(tmp_path / "good.arrow"))
     parquet, arrow = (tmp_path / "good.parquet").read_bytes(), (tmp_path / "good.arrow").read_bytes()
-    for name, content, told in [
+    for name, content, problem in [
         ("a.parquet", b"", r"a.parquet: is empty \(0 bytes\)"),
         ("a.arrow", b"", r"a.arrow: is empty \(0 bytes\)"),
         ("a.parquet", b"<html>", "is not Parquet: it begins with b'<html>'. This looks like a web page"),
@@ -225,8 +229,88 @@ def test_files_that_cannot_be_read(tmp_path: Path, landing: Path) -> None:
         ("a.arrow", b"hello", "is not Arrow"),
     ]:
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(SourceError, match=told):
+        with pytest.raises(SourceError, match=problem):
             take_inventory(Source(path=str(tmp_path / name)), landing)
+
+
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.arrow.gz"])
+def test_what_a_schema_tells_is_refused_before_rows_are_landed(
+    tmp_path: Path, landing: Path, name: str, files: int
+) -> None:
+    rows = pa.table({"m": pa.array([[("k", 1)]] * 10, pa.map_(pa.string(), pa.int64()))})
+    for number in range(files):
+        path = tmp_path / "data" / f"{number}.{name.partition('.')[2]}"
+        path.parent.mkdir(exist_ok=True)
+        if path.suffix == ".parquet":
+            pq.write_table(rows, path)
+            continue
+        with pa.ipc.new_stream(stream := pa.BufferOutputStream(), rows.schema) as writer:
+            writer.write_table(rows)
+        content = stream.getvalue().to_pybytes()
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    landed: list[int] = []
+
+    def refuse(schema: pa.Schema) -> None:
+        assert schema == plain_schema(rows.schema, "")
+        raise SchemaError("a map")
+
+    source = Source(path=str(tmp_path / "data"), shuffle_seed=1)
+    with pytest.raises(SchemaError, match="a map"):
+        take_inventory(source, landing, lambda done, total: landed.append(done) if total is None else None, refuse)
+    assert not landed
+    assert take_inventory(source, landing, check=lambda schema: None).rows == 10 * files
+
+
+def test_streams_of_arrow_before_0_15_are_read(tmp_path: Path, landing: Path) -> None:
+    options = pa.ipc.IpcWriteOptions(use_legacy_format=True)
+    with pa.ipc.new_stream(str(tmp_path / "a.arrow"), table(0).schema, options=options) as writer:
+        writer.write_table(table(50), 7)
+    assert not (tmp_path / "a.arrow").read_bytes().startswith(b"\xff\xff\xff\xff")
+    assert preview(take_inventory(Source(path=str(tmp_path / "a.arrow")), landing), 50).equals(table(50))
+
+
+def test_no_file_is_left_open(tmp_path: Path, landing: Path) -> None:
+    (folder := tmp_path / "data").mkdir()
+    with pa.ipc.new_stream(str(folder / "a.arrow"), table(0).schema) as writer:
+        writer.write_table(table(50), 7)
+    feather.write_feather(table(50), str(folder / "b.feather"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for path in (folder, folder / "a.arrow", folder / "b.feather"):
+            inventory = take_inventory(Source(path=str(path), shuffle_seed=1), landing)
+            next(read_rows(inventory, 0, 10))
+        gc.collect()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize("nested", [False, True])
+def test_values_that_are_held_once_and_repeated_fill_no_memory(
+    tmp_path: Path, landing: Path, ending: str, seed: int | None, nested: bool
+) -> None:
+    rows = 4000
+    texts = pa.array(["a" * 300_000, "b" * 100_000, "c"])
+    column = pa.DictionaryArray.from_arrays(pa.array(np.arange(rows) % 3, pa.int32()), texts)
+    if nested:
+        column = pa.ListArray.from_arrays(pa.array(np.arange(rows + 1), pa.int32()), column)
+    written = pa.table({"s": column, "n": np.arange(rows)})
+    path = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(written, path, dictionary_pagesize_limit=1 << 20)
+    else:
+        feather.write_feather(written, str(path), compression="uncompressed")
+    before = pa.total_allocated_bytes()
+    inventory = take_inventory(Source(path=str(path), shuffle_seed=seed), landing)
+    at = most = 0
+    for batch in read_rows(inventory, 0, 1000, batch_rows=1000):
+        most = max(most, pa.total_allocated_bytes() - before)
+        first = batch.column("n")[0].as_py() % 3
+        text = batch.column("s")[0].as_py()
+        assert (text[0] if nested else text) == texts[first].as_py()
+        at += batch.num_rows
+    assert at == 1000
+    assert most < 200 << 20  # of 530 MB
 
 
 MEASURE = """

@@ -52,22 +52,22 @@ def test_columns_are_matched_by_name(tmp_path: Path, landing: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "told"),
+    ("second", "problem"),
     [
         ({"a": [1.5], "b": ["x"]}, "2.parquet: column 'a' is double, but int64 in .*1.parquet"),
         ({"b": ["x"]}, "2.parquet: has no column 'a', which .*1.parquet has"),
         ({"a": [1], "b": ["x"], "c": [1]}, "2.parquet: has a column 'c', which .*1.parquet has not"),
     ],
 )
-def test_files_that_differ_are_both_named(tmp_path: Path, landing: Path, second: dict, told: str) -> None:
+def test_files_that_differ_are_both_named(tmp_path: Path, landing: Path, second: dict, problem: str) -> None:
     write(tmp_path / "d/1.parquet")
     write(tmp_path / "d/2.parquet", pa.table(second))
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=problem):
         take_inventory(Source(path=str(tmp_path / "d")), landing)
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "problem"),
     [
         ("nothing.csv", "no such file or folder"),
         ("*.zzz", "no file matches this pattern"),
@@ -83,7 +83,7 @@ def test_files_that_differ_are_both_named(tmp_path: Path, landing: Path, second:
     ],
 )
 def test_a_path_that_means_nothing(
-    tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch, path: str, told: str
+    tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch, path: str, problem: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
@@ -95,7 +95,7 @@ def test_a_path_that_means_nothing(
     write(Path("delta/a.parquet"))
     Path("delta/_delta_log").mkdir()
     Path("delta/_delta_log/0.json").write_text("{}")
-    with pytest.raises(Exception, match=told) as error:
+    with pytest.raises(Exception, match=problem) as error:
         take_inventory(Source(path=path), landing)
     assert type(error.value).__name__ in ("SourceError", "ConfigError")
 
@@ -129,9 +129,9 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, landing: Path, monkeypatch:
 
 def test_progress_tells_bytes_and_rows(tmp_path: Path, landing: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n" + "1\n" * 20_000)
-    told: list[tuple[int, int | None]] = []
-    take_inventory(Source(path=str(tmp_path / "a.csv")), landing, lambda done, total: told.append((done, total)))
-    assert told == [(40_002, 40_002), (16_384, None), (20_000, None)]
+    calls: list[tuple[int, int | None]] = []
+    take_inventory(Source(path=str(tmp_path / "a.csv")), landing, lambda done, total: calls.append((done, total)))
+    assert calls == [(40_002, 40_002), (16_384, None), (20_000, None)]
 
 
 def test_null_counts_of_parquet_and_arrow_agree(tmp_path: Path, landing: Path) -> None:

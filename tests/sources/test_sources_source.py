@@ -5,7 +5,7 @@ from tfr_assets.sources import Source
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "problem"),
     [
         ({}, "exactly one of `path` and `callable`; neither"),
         ({"path": "a.csv", "callable": "m:f"}, "both are set"),
@@ -31,8 +31,8 @@ from tfr_assets.sources import Source
         ({"callable": "m:f", "format": "csv"}, "source.format: has no meaning for a callable"),
     ],
 )
-def test_a_field_that_cannot_work_is_named(fields: dict, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_a_field_that_cannot_work_is_named(fields: dict, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         Source(**fields)
 
 

@@ -177,6 +177,6 @@ def test_splits_are_parsed(said: object, found: Splits) -> None:
         ({"folder": ["a"], "keys": "id"}, r"splits.keys: not a setting \(did you mean 'key'\?\)"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(said: object, message: str) -> None:
+def test_invalid_splits_are_refused(said: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_splits(said)

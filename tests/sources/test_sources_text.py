@@ -200,7 +200,7 @@ def test_fingerprints_hang_on_content_and_options(read: Callable[..., Inventory]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "problem"),
     [
         ("a.csv", b"", "is empty.*not even a header"),
         ("a.csv", b"\n \n", "is empty"),
@@ -237,8 +237,8 @@ def test_fingerprints_hang_on_content_and_options(read: Callable[..., Inventory]
         ("a.jsonl", b'{"a":' + b"[" * 5000, "line 1: is nested more than 200 deep"),
     ],
 )
-def test_text_that_cannot_be_read(read: Callable[..., Inventory], name: str, content: bytes, told: str) -> None:
-    with pytest.raises(SourceError, match=told) as error:
+def test_text_that_cannot_be_read(read: Callable[..., Inventory], name: str, content: bytes, problem: str) -> None:
+    with pytest.raises(SourceError, match=problem) as error:
         read(content, name)
     assert name in str(error.value)
 
@@ -252,21 +252,27 @@ def test_null_and_brackets_in_texts_of_json_lines_are_texts(read: Callable[..., 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
-    ("name", "content", "options", "told"),
+    ("name", "content", "options", "problem"),
     [
         ("a.csv", b"a,b\n" + b"1,2\n" * 99 + b"3,x\n", {"b": "int32"}, "row 101, column 'b': .*'x'.* as int32"),
         ("a.csv", b"a,b\n" + b"x,2\n" * 99 + b"\xe4,2\n", {}, "row 101, column 'a': bytes that are not UTF-8"),
         ("a.csv", b"a,b\n1,2\n", {"zz": "int32"}, "`column_types` names 'zz', but the columns are: a, b"),
         ("a.csv", b"a\n" + b"x" * 999 + b"\n1\n", {}, "a row is longer than"),
         ("a.jsonl", b'{"a":1}\n' * 99 + b'{"a":"x"}\n', {}, "line 100: key 'a' is string here"),
+        (
+            "a.jsonl",
+            b'{"a":"x"}\n' * 99 + b'{"a":2001}\n',
+            {"a": "string"},
+            "line 100: key 'a' is a number here, but a string by `column_types`. JSON tells.*callable",
+        ),
         ("a.jsonl", b'{"a":1}\n' * 99 + b'{"a"\n', {}, "line 100: is not JSON"),
         ("a.jsonl", b'{"a":[1]}\n' * 99 + b'{"a":{"b":1}}\n' * 9, {}, "line 100"),
     ],
 )
 def test_late_surprises_are_located(
-    read: Callable[..., Inventory], name: str, content: bytes, options: dict, told: str
+    read: Callable[..., Inventory], name: str, content: bytes, options: dict, problem: str
 ) -> None:
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=problem):
         read(content, name, column_types=options)
 
 

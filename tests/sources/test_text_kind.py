@@ -311,7 +311,7 @@ def test_the_fingerprint_tells_texts_and_options_apart(tmp_path: Path, raw: Path
         ({"tokenizer": ["a"]}, r"text\.tokenizer: expected text, found \['a'\]"),
     ],
 )
-def test_options_that_cannot_be_meant_so(options: dict[str, Any], message: str) -> None:
+def test_invalid_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=rf"^source\.{message}"):
         parse_source({"text": {"path": "corpus/", **options}})
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 from tests.records.encoding import encode
@@ -40,6 +41,23 @@ class Stream:
         return NUMBERS.__arrow_c_stream__(requested_schema)
 
 
+class Array:
+    """What arro3, nanoarrow and others offer for one batch."""
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return NUMBERS.combine_chunks().to_batches()[0].__arrow_c_array__(requested_schema)
+
+
+class Column:
+    """A column of any library, such as a Series of polars."""
+
+    def __init__(self, name: str) -> None:
+        self._column = NUMBERS[name]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._column.__arrow_c_stream__(requested_schema)
+
+
 class Lazy:
     """An iterable that makes its rows anew each time."""
 
@@ -52,6 +70,11 @@ FORMS: dict[str, Callable[[], Any]] = {
     "batch": lambda: NUMBERS.combine_chunks().to_batches()[0],
     "reader": reader,
     "arrow stream": Stream,
+    "arrow array": Array,
+    "arrow arrays": lambda: [Array()],
+    "dataset": lambda: pa.dataset.dataset(NUMBERS),
+    "scanner": lambda: pa.dataset.dataset(NUMBERS).scanner(batch_size=7),
+    "columns of any library": lambda: {"n": Column("n"), "x": Column("x")},
     "list of batches": lambda: BATCHES,
     "generator of batches": lambda: iter(BATCHES),
     "tables": lambda: [NUMBERS.slice(0, 20), NUMBERS.slice(20)],
@@ -240,7 +263,7 @@ BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_ARGUMENTS)
-def test_arguments_that_cannot_be_meant_so(case: str, tmp_path: Path) -> None:
+def test_invalid_arguments(case: str, tmp_path: Path) -> None:
     arguments, message = BAD_ARGUMENTS[case]
     arguments = {"data": NUMBERS, "path": "x.tfrecord", **arguments}
     data, path = arguments.pop("data"), arguments.pop("path")

@@ -361,6 +361,7 @@ def export(what: str, target: Path, split: str | None) -> None:
     """
     from tfr_assets.cli.terminal import out, records_bar
     from tfr_assets.reading.locate import locate
+    from tfr_assets.reading.sets import other_splits
     from tfr_assets.writing.array_record import export_array_record
 
     if target.suffix != ".array_record":
@@ -369,6 +370,9 @@ def export(what: str, target: Path, split: str | None) -> None:
     with records_bar(target.name, files.records) as progress:
         records = export_array_record(map(Path, files.paths), target, progress)
     out.print(f"{target}: {records:,} records of {len(files.paths)} files", markup=False, soft_wrap=True)
+    there = [manifest.stem for manifest in (Path(files.paths[0]).parent / "manifest").glob("*.json")]
+    if split is None and (others := other_splits(files.paths[0], there)):
+        out.print(f"not in it: split {', '.join(others)}; --split exports them, a file each", markup=False)
 
 
 @cli.group()

@@ -1,6 +1,7 @@
 """Finds TFRecord files and examines them, several at a time: the kernels run without the GIL."""
 
 import os
+import re
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -14,7 +15,7 @@ from tfr_assets.records.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Audit, audit_dataset, audit_folder
 from tfr_assets.writing.audit_plan import audit_plan
 
-_NAME_PARTS = (".tfrecord", ".tfr")
+_NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
 _OURS = {"index", "manifest"}
 
 
@@ -42,11 +43,7 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
 
 def _looks_like_one(name: str) -> bool:
     lower = name.lower()
-    return (
-        not lower.startswith(".")
-        and any(part in lower for part in _NAME_PARTS)
-        and not lower.endswith((".json", ".idx"))
-    )
+    return not lower.startswith(".") and _NAME.search(lower) is not None and not lower.endswith((".json", ".idx"))
 
 
 def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: int | None = None) -> list[FileReport]:

@@ -4,7 +4,7 @@ Every message begins with the field's name, says what was found, and what to wri
 expressions are put to Dagster itself, so that the two never disagree.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +24,7 @@ from tfr_assets.writing.writers.trials import MEASURED, WriterTrials
 ON_CHANGE = "on_change"
 _SOONEST = 10  # seconds between two looks at the raw files; listing many takes a while
 _LONGEST_HOURS = 24 * 366
+_MOST_CLASSES = 1_000_000
 
 
 class SourceField(dg.Model):
@@ -137,8 +138,11 @@ class FeaturesField(dg.Model):
         description="List columns that become feature lists: records are tf.SequenceExamples then.",
         examples=[["frames"]],
     )
-    names: dict[str, list[str]] = Field(
-        {}, description="Names of classes by integer column, that of 0 first.", examples=[{"label": ["cat", "dog"]}]
+    names: dict[str, list[str] | dict[int, str]] = Field(
+        {},
+        description="Names of classes by integer column: that of 0 first, or each with its number. A number that has "
+        "no name is named by itself.",
+        examples=[{"label": ["cat", "dog"], "stars": {1: "bad", 5: "good"}}],
     )
 
 
@@ -217,7 +221,7 @@ def parse_features(value: Any) -> FeatureOptions:
     _refuse_unknown("features", fields, FeaturesField.model_fields)
     shapes = _by_column("shape", fields, _is_shape, "a list of sizes such as [28, 28]")
     tensors = _by_column("tensor", fields, lambda how: how in ("packed", "serialized"), "packed or serialized")
-    names = _by_column("names", fields, _is_names, "a list of names such as [cat, dog]")
+    names = _by_column("names", fields, _are_names, "names such as [cat, dog], or {1: cat, 2: dog} with their numbers")
     return FeatureOptions(
         drop=tuple(_texts("features.drop", fields.get("drop", []), "such as [id, comment]")),
         rename=_by_column("rename", fields, lambda new: isinstance(new, str), "a new name"),
@@ -225,7 +229,7 @@ def parse_features(value: Any) -> FeatureOptions:
         shape={column: tuple(shape) for column, shape in shapes.items()},
         tensor=tensors,
         sequence=tuple(_texts("features.sequence", fields.get("sequence", []), "such as [frames]")),
-        names={column: tuple(of_column) for column, of_column in names.items()},
+        names={column: _class_names(of_column) for column, of_column in names.items()},
         fill=_by_column("fill", fields, lambda fill: isinstance(fill, int | float | str), "a number or text"),
     )
 
@@ -418,8 +422,19 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0 and all(_is_whole(size) and size > 0 for size in value)
 
 
-def _is_names(value: Any) -> bool:
+def _are_names(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        if not all(_is_whole(number) and 0 <= number <= _MOST_CLASSES for number in value):
+            return False
+        value = list(value.values())
     return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(name, str) for name in value)
+
+
+def _class_names(value: Sequence[str] | Mapping[int, str]) -> tuple[str, ...]:
+    """Returns the name of each class, from 0 on."""
+    if isinstance(value, Mapping):
+        return tuple(value.get(number, str(number)) for number in range(max(value) + 1))
+    return tuple(value)
 
 
 def _either(choices: Iterable[str]) -> str:

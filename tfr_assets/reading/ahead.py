@@ -76,7 +76,9 @@ class Ahead(Generic[T]):
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
-        atexit.unregister(self.close)
+        if self._threads:  # else it was closed before, perhaps at exit, when modules may be gone already
+            atexit.unregister(self.close)
+        self._threads = []
 
     def _work(self) -> None:
         while (begun := self._begin()) is not None:

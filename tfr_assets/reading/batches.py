@@ -47,6 +47,7 @@ def batches(
     | strings       | `records.arrays.Strings`         | large_string where the column was text, else binary  |
     | ragged        | `records.arrays.Ragged`          | large_list                                           |
     | absent scalar integers | an empty row of a `Ragged` | null                                              |
+    | absent strings         | empty                    | null                                                 |
 
     Args:
         name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.
@@ -98,14 +99,14 @@ def batches(
     if shard is not None:
         check_shard(shard)
     convert = converter(found.features, names, into)
-    return Batches(found, names, batch_size, shard, on_error == "skip", workers, drop_remainder, convert)
+    nulls = into != "numpy"
+    return Batches(found, names, batch_size, shard, on_error == "skip", workers, drop_remainder, convert, nulls=nulls)
 
 
 def _check_decodable(features: "FeatureSpec", column: str) -> None:
     from tfr_assets.records.features import SERIALIZED
-    from tfr_assets.records.partitions import parts_of
 
-    feature = parts_of(features, column)[0]
+    feature = features.columns[column][0]
     if feature.part == SERIALIZED and feature.shape:
         raise ConfigError(
             f"column {column!r} holds serialized tensors, which only TensorFlow parses; leave it out with columns=, or "

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Batches:
         convert: What becomes of each batch.
         order: Shuffles what is decoded at once; None: all comes in the order of the rows.
         at_once: Whether consecutive batches come as one where they lie in one piece of memory.
+        nulls: Whether absent strings are told from empty ones, as `records.decoder.Decoder` says.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
@@ -51,12 +53,14 @@ class Batches:
         convert: Callable[[Columns], Any] = lambda columns: columns,
         order: np.random.Generator | None = None,
         at_once: bool = False,
+        nulls: bool = False,
     ) -> None:
         if not names:
             raise ConfigError("columns: there is none to read; name at least one")
-        RangeDecoder(files.features, names, _opened)  # what it refuses is refused at once
         self._tally = Tally()
         ranges = plan_ranges(files, shard)
+        decoder = partial(RangeDecoder, files.features, names, _opened, skip, nulls)
+        decoder()  # what it refuses is refused at once
         first, stop = share_of(files.records, shard)
         if order:
             shuffled = list(ranges)
@@ -64,7 +68,7 @@ class Batches:
             ranges = iter(shuffled)
         cut = whole_batches if at_once else rebatched
         self._batches = _convert_all(
-            ranges, files, names, skip, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
+            ranges, files, names, decoder, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
             convert, self._tally, stop - first,
         )  # fmt: skip
 
@@ -91,14 +95,15 @@ class Batches:
 
 
 def _convert_all(
-    ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], skip: bool, workers: int,
-    cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any], tally: Tally, count: int,
+    ranges: Iterator[Range], files: RecordFiles, names: tuple[str, ...], new_decoder: Callable[[], RangeDecoder],
+    workers: int, cut: Callable[[Iterator[Columns]], Iterator[Columns]], convert: Callable[[Columns], Any],
+    tally: Tally, count: int,
 ) -> Generator[Any, None, None]:  # fmt: skip
     own = threading.local()
 
     def decode(wanted: Range, put: Callable[[Columns], None]) -> None:
         if not hasattr(own, "decoder"):
-            own.decoder = RangeDecoder(files.features, names, _opened, skip)
+            own.decoder = new_decoder()
         tally.add(own.decoder.decode(wanted, put))
 
     tasks: Iterator[Task[Columns]] = (lambda put, wanted=wanted: decode(wanted, put) for wanted in ranges)  # type: ignore[misc]

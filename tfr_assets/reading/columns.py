@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from tfr_assets.errors import ConfigError, suggestion
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.partitions import base_names
 
 
 def with_columns(files: RecordFiles, columns: Sequence[str] | None) -> RecordFiles:
     """Returns the files, to be parsed for some columns only, in the order of all. Raises as `chosen_columns`."""
     if columns is None:
         return files
-    names = chosen_columns(files.features, columns)
+    names = set(chosen_columns(files.features, columns))
     chosen = tuple(feature for feature in files.features.features if feature.base_name in names)
     return dataclasses.replace(files, features=FeatureSpec(chosen))
 
@@ -28,9 +27,9 @@ def chosen_columns(features: FeatureSpec, columns: Sequence[str] | None) -> tupl
     Raises:
         ConfigError: There is no such column, or none is chosen.
     """
-    known = base_names(features)
+    known = features.columns
     if columns is None:
-        return known
+        return tuple(known)
     if isinstance(columns, str) or not isinstance(columns, Iterable) or not (names := tuple(dict.fromkeys(columns))):
         raise ConfigError(f"columns={columns!r} must be a list of some of {', '.join(known)}")
     for name in names:

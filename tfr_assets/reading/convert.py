@@ -8,7 +8,6 @@ import numpy as np
 from tfr_assets.errors import ConfigError, DamagedFile
 from tfr_assets.records.arrays import Column, Ragged, to_arrow
 from tfr_assets.records.features import SERIALIZED, Feature, FeatureSpec, Kind
-from tfr_assets.records.partitions import parts_of
 from tfr_assets.records.ranges import Columns
 
 _TEXT = ("string", "large_string", "string_view")
@@ -26,7 +25,7 @@ def converter(spec: FeatureSpec, names: tuple[str, ...], into: str) -> Callable[
         return lambda columns: columns
     import pyarrow as pa
 
-    features = {name: parts_of(spec, name)[0] for name in names}
+    features = {name: spec.columns[name][0] for name in names}
 
     def convert(columns: Columns) -> Any:
         arrays = {name: _arrow(features[name], column) for name, column in columns.items()}
@@ -61,11 +60,11 @@ def _may_be_null(feature: Feature) -> bool:
 def _arrow(feature: Feature, column: Column) -> Any:
     import pyarrow as pa
 
-    if isinstance(column, Ragged) and _may_be_null(feature):
+    if isinstance(column, Ragged) and not feature.shape:
         there = np.diff(column.offsets) > 0
-        index = pa.array(column.offsets[:-1], mask=~there)
-        return to_arrow(column.values).take(index)
-    array = to_arrow(column)
+        array = to_arrow(column.values).take(pa.array(column.offsets[:-1], mask=~there))
+    else:
+        array = to_arrow(column)
     if feature.kind is Kind.BYTES and feature.value_type in _TEXT and feature.part != SERIALIZED:
         try:
             return array.cast(_as_text(array.type))

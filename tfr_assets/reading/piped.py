@@ -39,7 +39,8 @@ def open_piped(url: str, size: int) -> Iterator[int]:
         try:
             yield read_end
         finally:
-            atexit.unregister(end)
+            if atexit is not None:  # at the interpreter's end, modules' names are gone
+                atexit.unregister(end)
             os.close(read_end)  # the copying ends with its next write
     except TfrError as error:
         thread.join()

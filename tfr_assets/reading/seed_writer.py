@@ -52,9 +52,7 @@ def seed(plan: WritePlan, rows: Rows, report: Report) -> None:
 def _kept(plan: WritePlan) -> list[str]:
     """Returns the names of the columns of which there is a feature."""
     assert plan.features is not None
-    # a column's own name may hold a slash, so that a feature's path does not tell where the column's name ends
-    paths = [feature.column + "/" for feature in plan.features.features]
-    return [name for name in plan.schema.names if any(path.startswith(name + "/") for path in paths)]
+    return plan.features.columns_of(plan.schema.names)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -149,8 +149,7 @@ def _parsed_as(feature: Feature, features: FeatureSpec) -> Parsed:
 
 def _row_lengths(feature: Feature, features: FeatureSpec) -> list[str]:
     """Returns the features with the lengths of a ragged column's inner lists, the outer ones first."""
-    found = [f for f in features.features if f.is_row_lengths and f.base_name == feature.base_name]
-    return [f.name for f in sorted(found, key=lambda f: f.level)]
+    return [part.name for part in features.columns[feature.base_name][1:]]
 
 
 def _typed(feature: Feature, tensor: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:

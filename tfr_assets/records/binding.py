@@ -42,6 +42,7 @@ class Column:
         self._cast = None if feature.counts else cast
         self._key = Key(feature)
         self._held: tuple[object, ...] = ()
+        self._ready: pa.DataType | None = None  # whose arrays need neither conversion nor check
 
     def bind(self, batch: pa.RecordBatch, first_row: int) -> list[int]:
         """Returns the line for a batch, and keeps its memory alive until the next call.
@@ -56,8 +57,12 @@ class Column:
         array = column_of(batch, self.feature.column)
         if self.feature.sequence:
             return self._bind_steps(array, first_row)
-        array = self._part(array, first_row)
-        self._check(array, first_row)
+        if self._ready is None or array.type != self._ready:
+            part = self._part(array, first_row)
+            self._check(part, first_row)
+            is_checked = self.feature.names is not None or pa.types.is_uint64(value_type(part.type))
+            self._ready = array.type if part is array and not is_checked else None
+            array = part
         if array.null_count:
             self._check_nulls(array.is_null(), first_row)
         line = line_of(array, self.feature.shape, self.feature.column, first_row)

@@ -54,12 +54,12 @@ class _Target:
         line: Its line of the table, a view.
     """
 
-    def __init__(self, feature: Feature, line: np.ndarray, wanted: bool) -> None:
+    def __init__(self, feature: Feature, line: np.ndarray, wanted: bool, nulls: bool) -> None:
         self.feature, self.line = feature, line
         self._key = np.frombuffer(feature.name.encode() + bytes(8), np.uint8)
         self._head = head_patterns(feature.name.encode(), _TAGS[feature.kind])
         self._fill = np.frombuffer(_fill_bytes(feature) + bytes(PADDING), np.uint8)
-        self._ragged = feature.is_ragged
+        self._ragged = feature.is_ragged or (nulls and _is_nullable_string(feature))
         varying = None in feature.value_shape
         fill_size = -1
         if not self._ragged and feature.optional:
@@ -134,12 +134,14 @@ class Decoder:
     Args:
         spec: All features of the records.
         names: The features to decode; the others are passed over.
+        nulls: Whether absent strings are told from empty ones: columns of single strings that may be absent have no
+            value there or one, as those of integers always do.
 
     Raises:
         ConfigError: Records are no tf.Examples, or a feature has no values by its shape.
     """
 
-    def __init__(self, spec: FeatureSpec, names: Collection[str]) -> None:
+    def __init__(self, spec: FeatureSpec, names: Collection[str], nulls: bool = False) -> None:
         if spec.sequence:
             raise ConfigError("records with feature lists (`sequence:`) are not decoded here; use reader='vectorized'")
         for feature in spec.features:
@@ -150,13 +152,14 @@ class Decoder:
                 )
         self._spec = spec
         self._table = np.zeros((len(spec.features), FIELDS), np.int64)
-        self._targets = [_Target(f, line, f.name in names) for f, line in zip(spec.features, self._table, strict=True)]
+        lines = zip(spec.features, self._table, strict=True)
+        self._targets = [_Target(feature, line, feature.name in names, nulls) for feature, line in lines]
         self._wanted = [target for target in self._targets if target.feature.name in names]
         pairs = [(self._targets[outer], self._targets[inner], outer) for outer, inner in counted_by(spec).items()]
         self._lengths = [
             (outer, inner, index)
             for outer, inner, index in pairs
-            if outer.feature.is_row_lengths and outer in self._wanted and inner in self._wanted
+            if outer.feature.is_row_lengths and outer.feature.name in names and inner.feature.name in names
         ]
         self._spans = np.empty((len(spec.features) + 1) * STRIDE, np.uint8)
         self._spare, self._bad = np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -223,6 +226,11 @@ class Decoder:
 
     def _describe(self, code: int) -> str:
         return describe_problem(self._spec, code & 0xFF, code >> 8)
+
+
+def _is_nullable_string(feature: Feature) -> bool:
+    is_string = feature.kind is Kind.BYTES and not feature.shape and feature.part != SERIALIZED
+    return is_string and feature.optional and feature.fill is None
 
 
 def _fill_bytes(feature: Feature) -> bytes:

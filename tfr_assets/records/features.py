@@ -41,9 +41,11 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -163,6 +165,24 @@ class FeatureSpec:
 
     features: tuple[Feature, ...]
 
+    @cached_property
+    def columns(self) -> Mapping[str, tuple[Feature, ...]]:
+        """The features that each column of readers is made of, by name: its values, then its inner lists' lengths.
+
+        Columns are in the order of the features, lengths from the outermost list to the innermost.
+        """
+        found = {feature.base_name: [feature] for feature in self.features if not feature.is_row_lengths}
+        lengths = [feature for feature in self.features if feature.is_row_lengths]
+        for feature in sorted(lengths, key=lambda feature: feature.level):
+            found[feature.base_name].append(feature)
+        return {name: tuple(parts) for name, parts in found.items()}
+
+    def columns_of(self, names: Iterable[str]) -> list[str]:
+        """Returns which of a table's columns features are made of."""
+        # a column's own name may hold a slash, so that a feature's path does not tell where the column's name ends
+        paths = {path for f in self.features for path in accumulate(f.column.split("/"), "{}/{}".format)}
+        return [name for name in names if name in paths]
+
     @property
     def sequence(self) -> bool:
         """Whether records are tf.SequenceExamples rather than tf.Examples."""
@@ -176,7 +196,7 @@ class FeatureSpec:
     def to_json(self) -> list[dict[str, Any]]:
         """Returns the spec as JSON-ready values. What few features have is left out of the others."""
         return [
-            {key: value for key, value in asdict(feature).items() if value or key not in _SELDOM}
+            {key: value for key, value in vars(feature).items() if value or key not in _SELDOM}
             for feature in self.features
         ]
 

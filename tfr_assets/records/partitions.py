@@ -5,18 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tfr_assets.records.arrays import Column, Ragged
-from tfr_assets.records.features import FLAT_VALUES, Feature, FeatureSpec
-
-
-def base_names(spec: FeatureSpec) -> tuple[str, ...]:
-    """Returns the names of the columns that the features become, in their order."""
-    return tuple(feature.base_name for feature in spec.features if not feature.is_row_lengths)
-
-
-def parts_of(spec: FeatureSpec, name: str) -> list[Feature]:
-    """Returns the features that a column is made of: its values, then its inner lists' lengths, the outer first."""
-    found = [feature for feature in spec.features if feature.base_name == name]
-    return sorted(found, key=lambda feature: feature.level if feature.is_row_lengths else -1)
+from tfr_assets.records.features import FLAT_VALUES, FeatureSpec
 
 
 def put_together(spec: FeatureSpec, columns: Mapping[str, Column]) -> dict[str, Column]:
@@ -30,13 +19,12 @@ def put_together(spec: FeatureSpec, columns: Mapping[str, Column]) -> dict[str, 
         The columns by base name.
     """
     found: dict[str, Column] = {}
-    for feature in spec.features:
-        if feature.is_row_lengths or feature.name not in columns:
-            continue
-        column = columns[feature.name]
-        if feature.part == FLAT_VALUES:
-            column = _nested(column, [columns[part.name] for part in parts_of(spec, feature.base_name)[1:]])
-        found[feature.base_name] = column
+    for name, (values, *lengths) in spec.columns.items():
+        if values.name in columns:
+            column = columns[values.name]
+            found[name] = (
+                _nested(column, [columns[part.name] for part in lengths]) if values.part == FLAT_VALUES else column
+            )
     return found
 
 

@@ -10,7 +10,7 @@ from tfr_assets.records.arrays import Column
 from tfr_assets.records.compression import InputStream
 from tfr_assets.records.decoder import Decoder, Problem
 from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.partitions import parts_of, put_together
+from tfr_assets.records.partitions import put_together
 from tfr_assets.records.scan import Fault, FaultKind
 from tfr_assets.records.segments import Range, Segment, ends, read_segment
 from tfr_assets.records.skipped import MOST_FAULTS, Skipped, told
@@ -31,14 +31,17 @@ class RangeDecoder:
         names: The columns to decode, by base name.
         opened: Opens a range's file.
         skip: Whether damaged records are passed over, rather than an error.
+        nulls: Whether absent strings are told from empty ones, as `Decoder` says.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
     """
 
-    def __init__(self, spec: FeatureSpec, names: tuple[str, ...], opened: Opener, skip: bool = False) -> None:
+    def __init__(
+        self, spec: FeatureSpec, names: tuple[str, ...], opened: Opener, skip: bool = False, nulls: bool = False
+    ) -> None:
         self._spec, self._opened, self._skip = spec, opened, skip
-        self._decoder = Decoder(spec, {part.name for name in names for part in parts_of(spec, name)})
+        self._decoder = Decoder(spec, {part.name for name in names for part in spec.columns[name]}, nulls)
 
     def decode(self, wanted: Range, emit: Emit) -> Skipped:
         """Decodes the records of a range in order.

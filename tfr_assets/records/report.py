@@ -146,7 +146,10 @@ def examine_open(
         scan = scan_stream(stream, path, visit, progress, max_record_bytes=max_record_bytes)
     except OSError as error:
         faults.append(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
-    if scan and manifest:
+    is_other = (
+        scan and scan.faults and scan.faults[0].kind is FaultKind.UNREADABLE
+    )  # of which all else is a consequence
+    if scan and manifest and not is_other:
         faults += _against_manifest(path, size, compression, scan, manifest)
     found = (list(scan.faults) if scan else []) + faults
     return FileReport(

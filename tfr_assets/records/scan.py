@@ -20,6 +20,7 @@ from tfr_assets.records.compression import InputStream, StreamFault
 from tfr_assets.records.crc32c import masked_crc_at
 from tfr_assets.records.digest import fold
 from tfr_assets.records.jit import PADDING, address_of, called, inlined, kernel, load_i64, load_u32, store_i64
+from tfr_assets.records.pointer import IS_POINTER, LOOK, is_pointer
 from tfr_assets.records.units import MAX_RECORD_BYTES, megabytes
 
 _BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
@@ -301,6 +302,8 @@ def scan_blocks(
         left = filled if at_end else _UNKNOWN if known is None else max(known - offset, filled)
         if stream_fault:
             left = _UNKNOWN  # what is cut off by the stream's own fault is no second fault
+        if offset == first == 0 and is_pointer(buffer[: min(filled, LOOK)].tobytes()):
+            return _pointer(str(path), filled)
         state[MOST] = _FAULTS if sound else 1
         _scan(address_of(buffer), filled, offset, left, address_of(frames), address_of(raw_faults), state)
         if state[FRAMES]:
@@ -347,6 +350,11 @@ def scan_blocks(
         fault_count=total,
         sound=sound or _intact(state),
     )
+
+
+def _pointer(path: str, size: int) -> Scan:
+    fault = Fault(path, 0, 0, FaultKind.UNREADABLE, IS_POINTER)
+    return Scan(0, 0, size, 0, faults=(fault,), fault_count=1, sound=(0, 0))
 
 
 def _intact(state: np.ndarray) -> tuple[int, int]:

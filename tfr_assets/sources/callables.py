@@ -50,13 +50,16 @@ def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch
         SourceError: The columns change, or there is no table.
     """
     first: pa.Schema | None = None
+    checked: pa.Schema | None = None
     for index, table in enumerate(tables):
         where = f"{name}: batch {index}"
-        schema = plain_schema(table.schema, where)
-        if first is None:
-            first = schema
-            yield empty_batch(schema, where)
-        check_same(schema, where, first, f"{name}: batch 0")
+        if checked is None or not table.schema.equals(checked):
+            schema, checked = plain_schema(table.schema, where), table.schema
+            if first is None:
+                first = schema
+                yield empty_batch(schema, where)
+            check_same(schema, where, first, f"{name}: batch 0")
+        assert first is not None
         for batch in table.to_batches():
             yield conform(batch, first)
     if first is None:
@@ -143,7 +146,7 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
     Raises:
         SourceError: It is nothing of that kind; it raised; or its dicts are no table.
     """
-    if (tables := _as_tables(name, value)) is not None:
+    if (tables := as_tables(name, value)) is not None:
         yield from tables
         return
     if isinstance(value, Mapping):
@@ -158,7 +161,7 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
             yield from rows.add(item)
         elif isinstance(item, list | tuple) and all(isinstance(row, Mapping) for row in item):
             yield from chain.from_iterable(rows.add(row) for row in item)
-        elif (tables := _as_tables(name, item)) is not None:
+        elif (tables := as_tables(name, item)) is not None:
             yield from rows.flush()
             yield from tables
         else:
@@ -176,20 +179,39 @@ def _row_remedy(item: Any) -> str:
     )
 
 
-def _as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
-    """Returns a table-like value as tables, or None if it is nothing of that kind."""
+def as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
+    """Returns the tables of what holds columns, in whatever library, or None for anything else.
+
+    Args:
+        name: What it is from, for messages.
+        value: Anything.
+
+    Raises:
+        SourceError: Its library refuses to hand it over; iterating raises it, too.
+    """
     if isinstance(value, pa.Table):
         return iter([value])
     if isinstance(value, pa.RecordBatch):
         return iter([pa.Table.from_batches([value])])
-    if type(value).__module__.split(".")[0] == "pandas":
+    library = type(value).__module__.split(".")[0]
+    if library == "pandas":
         import pandas as pd
 
         return iter([table_of(value, name)]) if isinstance(value, pd.DataFrame) else None
+    if library == "polars" and hasattr(value, "collect"):  # a LazyFrame
+        value = _guarded(name, value.collect)
+    if library == "pyarrow" and hasattr(value, "scanner"):  # a Dataset
+        value = _guarded(name, value.scanner)
+    if library == "pyarrow" and hasattr(value, "to_reader"):  # a Scanner
+        value = _guarded(name, value.to_reader)
     if isinstance(value, pa.RecordBatchReader):
         return _read(name, value)
+    if isinstance(value, pa.Array):
+        return None
     if hasattr(value, "__arrow_c_stream__"):  # polars, DuckDB and others
         return _read(name, _guarded(name, lambda: pa.RecordBatchReader.from_stream(value)))
+    if hasattr(value, "__arrow_c_array__"):  # one batch, such as arro3's and nanoarrow's
+        return iter([pa.Table.from_batches([_guarded(name, lambda: pa.record_batch(value))])])
     return None
 
 

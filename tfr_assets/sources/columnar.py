@@ -9,12 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfr_assets.errors import SourceError
+from tfr_assets.records.pointer import IS_POINTER, is_pointer
+from tfr_assets.sources.classes import ClassNames, class_names, extremes_of, fitting
 from tfr_assets.sources.files import RawFile, reading
+from tfr_assets.sources.repeated import longest_in_batch, most_rows_of_parquet, rows_that_fit
 from tfr_assets.sources.schema import conform, empty_batch, plain_schema, with_units
 
 BATCH_BYTES = 16 << 20  # batches and row groups are made no larger than this, if single rows allow it
 UNIT_BYTES = 64 << 20
 _PARQUET: Mapping[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
+_LONGEST_OLD_SCHEMA = 64 << 20  # bytes
 NullCounts = dict[str, int | None]
 
 
@@ -27,12 +31,16 @@ class Contents(NamedTuple):
         null_counts: By path of the leaf column (`a/b` for a field of a struct); None where unknown.
         unit_bytes: About how much has to be held in memory to read any one row: a Parquet page, or an Arrow record
             batch if it is compressed or remote.
+        classes: Names of classes by column, where the file tells them and all values are known to be classes.
+        most_rows: Most rows that can be read at once, because of values that the file holds once and repeats.
     """
 
     schema: pa.Schema
     groups: tuple[int, ...]
     null_counts: NullCounts
     unit_bytes: int
+    classes: ClassNames
+    most_rows: int
 
 
 def is_in_place(file: RawFile) -> bool:
@@ -45,14 +53,30 @@ def is_in_place(file: RawFile) -> bool:
         return stream.read(6) == b"ARROW1"
 
 
-def describe(file: RawFile) -> Contents:
+def describe(file: RawFile, names: ClassNames | None = None) -> Contents:
     """Reads a file's schema, row counts and null counts.
+
+    Args:
+        file: A file that `is_in_place`.
+        names: Names of classes by column; None: those that the file tells.
 
     Raises:
         SourceError: It is empty, damaged, or something else than its name says.
     """
     with reading(file.path):
-        return _describe_parquet(file) if file.format == "parquet" else _describe_arrow(file)
+        return _describe_parquet(file, names) if file.format == "parquet" else _describe_arrow(file, names)
+
+
+def class_names_in(file: RawFile) -> dict[str, tuple[str, ...]]:
+    """Returns names of classes by column, as a Parquet or Arrow file tells them; none for an Arrow stream."""
+    if not is_in_place(file):
+        return {}
+    with reading(file.path):
+        if file.format == "parquet":
+            with _parquet(file) as parquet:
+                return class_names(parquet.schema_arrow)
+        with _arrow(file, mapped=False) as reader:
+            return class_names(reader.schema)
 
 
 def schema_of(file: RawFile, where: str) -> pa.Schema:
@@ -116,11 +140,19 @@ def read_stream(file: RawFile) -> Iterator[pa.RecordBatch]:
             begin = stream.read(16)
         if not begin:
             raise SourceError(f"{file.path}: is empty (0 bytes). Get it again.")
-        if not begin.startswith(b"\xff\xff\xff\xff"):
+        if not begin.startswith(b"\xff\xff\xff\xff") and not _is_old_stream(begin):
             raise SourceError(f"{file.path}: is not Arrow: it begins with {begin!r}.{guess(begin)}")
         with file.stream() as stream, pa.ipc.open_stream(stream) as reader:
             yield empty_batch(plain_schema(reader.schema, file.path), file.path)
-            yield from reader
+            for batch in reader:
+                rows = rows_that_fit(longest_in_batch(batch))
+                yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _is_old_stream(begin: bytes) -> bool:
+    """Whether these bytes begin a stream as Arrow before 0.15 wrote it: without a mark, with a length first."""
+    length, root = int.from_bytes(begin[:4], "little"), int.from_bytes(begin[4:8], "little")
+    return length % 8 == 4 and length < _LONGEST_OLD_SCHEMA and 0 < root < length
 
 
 def _slices(batch: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -143,7 +175,7 @@ def _parquet(file: RawFile) -> Iterator[pq.ParquetFile]:
         yield stack.enter_context(pq.ParquetFile(opened, **_PARQUET))
 
 
-def _describe_parquet(file: RawFile) -> Contents:
+def _describe_parquet(file: RawFile, names: ClassNames | None) -> Contents:
     _check_magic(file, "Parquet", head=b"PAR1", tail=b"PAR1")
     with _parquet(file) as parquet:
         meta = parquet.metadata
@@ -154,7 +186,13 @@ def _describe_parquet(file: RawFile) -> Contents:
             path: sum(rows) if pa.types.is_null(type_) else _null_count(groups, column)
             for path, type_, column in _leaves(schema)
         }
-        return Contents(schema, rows, counts, max(map(_page_bytes, groups), default=0))
+        names = class_names(parquet.schema_arrow) if names is None else names
+        extremes = {path: _extremes(groups, column) for path, _, column in _leaves(schema) if path in names}
+        page = max(map(_page_bytes, groups), default=0)
+        with ExitStack() as stack:
+            opened = file.path if file.is_local else stack.enter_context(file.open())
+            most_rows = most_rows_of_parquet(opened, meta, **_PARQUET)
+        return Contents(schema, rows, counts, page, fitting(names, extremes), most_rows)
 
 
 def _schema_as_given(parquet: pq.ParquetFile) -> pa.Schema:
@@ -202,6 +240,19 @@ def _null_count(groups: Sequence[Any], column: int | None) -> int | None:
     return sum(int(s.null_count) for s in stats)
 
 
+def _extremes(groups: Sequence[Any], column: int | None) -> tuple[int, int] | None:
+    """Returns the smallest and the largest value of a column of integers, as `classes.fitting` takes them."""
+    least, most = [], []
+    for group in (group for group in groups if group.num_rows):
+        stats = None if column is None else group.column(column).statistics
+        if stats is None or not (stats.has_min_max or (stats.has_null_count and not stats.num_values)):
+            return None
+        if stats.has_min_max:
+            least.append(stats.min)
+            most.append(stats.max)
+    return (min(least, default=0), max(most, default=0)) if all(type(n) is int for n in least) else None
+
+
 def _page_bytes(group: Any) -> int:
     """Returns how large a page of a row group may be: writers look at its size only every 1024 values."""
     chunks = (group.column(index) for index in range(group.num_columns))
@@ -228,26 +279,33 @@ def _arrow(
         opened = stack.enter_context(local(file.path) if file.is_local else file.open())
         options = None
         if columns is not None:
-            names = pa.ipc.open_file(opened).schema.names
-            options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns if name in names])
+            places = {name: at for at, name in enumerate(pa.ipc.open_file(opened).schema.names)}
+            options = pa.ipc.IpcReadOptions(included_fields=[places[name] for name in columns if name in places])
         yield stack.enter_context(pa.ipc.open_file(opened, options=options))
 
 
-def _describe_arrow(file: RawFile) -> Contents:
+def _describe_arrow(file: RawFile, names: ClassNames | None) -> Contents:
     _check_magic(file, "Arrow", head=b"ARROW1", tail=b"ARROW1")
     with _arrow(file) as reader:
         schema = plain_schema(reader.schema, file.path)
         groups: list[int] = []
+        names = class_names(reader.schema) if names is None else names
+        extremes: dict[str, tuple[int, int] | None] = dict.fromkeys(names, (0, 0))
         counts: NullCounts = {path: None if column is None else 0 for path, _, column in _leaves(schema)}
-        unit = 0
+        unit = longest = 0
         for index in range(reader.num_record_batches):
             before = pa.total_allocated_bytes()
             batch = reader.get_batch(index)
             groups.append(batch.num_rows)
             unit = max(unit, pa.total_allocated_bytes() - before if file.is_local else batch.nbytes)
-            _count_nulls(conform(batch, schema), counts)
+            longest = max(longest, longest_in_batch(batch))
+            for start in range(0, batch.num_rows, rows_that_fit(longest)):
+                plain = conform(batch.slice(start, rows_that_fit(longest)), schema)
+                _count_nulls(plain, counts)
+                extremes = {name: extremes_of(plain.column(name), extremes[name]) for name in names}
+                del plain
             del batch  # before the next one is measured
-        return Contents(schema, tuple(groups), counts, unit)
+        return Contents(schema, tuple(groups), counts, unit, fitting(names, extremes), rows_that_fit(longest))
 
 
 def _count_nulls(batch: pa.RecordBatch, counts: NullCounts) -> None:
@@ -307,6 +365,8 @@ def guess(begin: bytes) -> str:
         b"%PDF": "PDF",
         b"SQLite format": "an SQLite database",
     }
+    if is_pointer(begin):
+        return f" It {IS_POINTER}."
     start = begin.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<head", b"<!--")):
         return " This looks like a web page (HTML or XML), perhaps an error page saved in place of the data."

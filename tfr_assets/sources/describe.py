@@ -31,7 +31,7 @@ def parse_source(value: Any, field: str = "source") -> Source:
         field: What errors call it.
 
     Raises:
-        ConfigError: It cannot be meant so; the message begins with the field.
+        ConfigError: It is invalid; the message begins with the field.
     """
     if isinstance(value, str):
         return Source(path=value)
@@ -88,7 +88,7 @@ def parse_splits(value: Any) -> Splits:
     | `{folder: [train, test]}`                             | the first folder names it            |
 
     Raises:
-        ConfigError: It cannot be meant so.
+        ConfigError: It is invalid.
     """
     if not isinstance(value, Mapping) or not value:
         raise ConfigError(f"splits: expected shares such as {{train: 0.8, test: 0.2}}; found {value!r}")

@@ -79,13 +79,13 @@ class DictRows:
             self._schema = table.schema
             yield table
             return
+        known = set(self._schema.names)
         for at, row in enumerate(rows):
-            for key in row:
-                if key not in self._schema.names:
-                    raise SourceError(
-                        f"{self._name}: row {start + at} has a key {key!r}, which no row before {start} had. "
-                        "Give it to the first row too, None being allowed."
-                    )
+            if new := [key for key in row if key not in known]:
+                raise SourceError(
+                    f"{self._name}: row {start + at} has a key {new[0]!r}, which no row before {start} had. "
+                    "Give it to the first row too, None being allowed."
+                )
         arrays = [self._column(field.name, rows, start, field.type) for field in self._schema]
         yield pa.Table.from_arrays(arrays, schema=self._schema)
 

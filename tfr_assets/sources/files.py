@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError, TfrError
+from tfr_assets.records.pointer import IS_POINTER, LOOK, is_pointer
 from tfr_assets.sources.names import endings, is_http, zip_members
 
 _CHUNK = 1 << 20
@@ -105,10 +106,21 @@ class RawFile:
             while chunk := stream.read(_CHUNK):
                 yield chunk
 
+    def is_pointer(self) -> bool:
+        """Whether it is only a git-LFS pointer to the file."""
+        with reading(self.path), self.stream() as stream:
+            return is_pointer(stream.read(LOOK))
+
     def content_hash(self, progress: Callable[[int], None] = lambda size: None) -> str:
-        """Returns the SHA-256 of the content in hex; `progress` is told the size of each part read."""
+        """Returns the SHA-256 of the content in hex; `progress` is called with the size of each part read.
+
+        Raises:
+            SourceError: It cannot be read, or is a git-LFS pointer.
+        """
         digest = hashlib.sha256()
-        for chunk in self.chunks():
+        for number, chunk in enumerate(self.chunks()):
+            if not number and is_pointer(chunk):
+                raise SourceError(f"{self.path}: {IS_POINTER}.")
             digest.update(chunk)
             progress(len(chunk))
         return digest.hexdigest()

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -53,7 +53,7 @@ class JsonReader:
         for file in files:
             for where, text in file.texts():
                 for line, block in _blocks(where, text):
-                    found = _parse(where, line, block, given).schema
+                    found = _parse(where, line, block, given, given.names).schema
                     try:
                         schema = widen_schemas(schema, found)
                     except NoCommonTypeError as conflict:
@@ -79,13 +79,14 @@ class JsonReader:
             TypesTooNarrowError: With `types` None: lines that they cannot hold; `infer` will tell the right ones.
             SourceError: A file is not JSON lines.
         """
-        schema = pa.schema(list((types or column_types(self.options)).items()))
+        given = column_types(self.options)
+        schema = pa.schema(list((types or given).items()))
         settled = types is not None
         for index, file in enumerate(files):
             for where, text in file.texts():
                 for line, block in _blocks(where, text):
                     try:
-                        table = _parse(where, line, block, schema)
+                        table = _parse(where, line, block, schema, given)
                     except SourceError as error:
                         if types is None and settled:  # perhaps only of another type than the first block
                             raise TypesTooNarrowError(str(error)) from error
@@ -126,8 +127,8 @@ def _blocks(where: str, text: BinaryIO) -> Iterator[tuple[int, bytes]]:
             line += block.count(b"\n")
 
 
-def _parse(where: str, line: int, block: bytes, schema: pa.Schema) -> pa.Table:
-    """Parses lines; keys that `schema` does not know are inferred."""
+def _parse(where: str, line: int, block: bytes, schema: pa.Schema, given: Collection[str]) -> pa.Table:
+    """Parses lines; keys that `schema` does not know are inferred, and those of `given` are as the user said."""
     if block.lstrip().startswith(b"null"):  # ends Arrow's parser, and the process with it
         _refuse_nulls(where, line, block)
     if any(ends in block for ends in _DEEP_ENDS):
@@ -143,7 +144,7 @@ def _parse(where: str, line: int, block: bytes, schema: pa.Schema) -> pa.Table:
         at = line + block.count(b"\n", 0, error.start)
         raise SourceError(f"{where}: line {at}: bytes that are not UTF-8 text, which JSON must be.") from error
     except pa.ArrowException as error:
-        place, problem = _locate(line, block, str(error))
+        place, problem = _locate(line, block, str(error), given)
         raise SourceError(f"{where}: {place}: {problem}") from error
     if _has_empty_row(table) and _NULL.search(block):
         _refuse_nulls(where, line, block)
@@ -177,7 +178,7 @@ def _refuse_deep(where: str, first: int, block: bytes) -> None:
             raise SourceError(f"{where}: line {number}: is nested more than {_DEEPEST} deep. Make it flatter.")
 
 
-def _locate(first: int, block: bytes, message: str) -> tuple[str, str]:
+def _locate(first: int, block: bytes, message: str, given: Collection[str]) -> tuple[str, str]:
     """Returns where in a block an error is, and what it is."""
     for number, line in enumerate(block.split(b"\n"), first):
         if not line.strip():
@@ -189,12 +190,19 @@ def _locate(first: int, block: bytes, message: str) -> tuple[str, str]:
         if not isinstance(value, dict):
             return f"line {number}", f"{_NO_OBJECT}, but is {line[:40].decode(errors='replace')!r}."
     problem = re.sub(r"^JSON parse error: ", "", message)
-    problem = _CHANGED.sub(r"key '\1' is \3 here, but \2 in a line before or in `column_types`", problem)
+    remedy = "Correct the data."
+    if (match := _CHANGED.search(problem)) and (key := match[1]) in given:
+        problem = _CHANGED.sub(r"key '\1' is a \3 here, but a \2 by `column_types`", problem)
+        remedy = (
+            f"JSON tells texts from numbers, which `column_types` does not change: correct the data, take {key!r} "
+            "out of `column_types`, or read the file by a `callable`."
+        )
+    problem = _CHANGED.sub(r"key '\1' is \3 here, but \2 in a line before", problem)
     rows = [number for number, line in enumerate(block.split(b"\n"), first) if line.strip()]
     if (match := re.search(r" in row (\d+)$", problem)) and int(match[1]) < len(rows):
         where = f"line {rows[int(match[1])]}"
-        return where, f"{problem[: match.start()]}. Correct the data."
-    return f"lines {rows[0]} to {rows[-1]}", f"{problem}. Correct the data, or `column_types`."
+        return where, f"{problem[: match.start()]}. {remedy}"
+    return f"lines {rows[0]} to {rows[-1]}", f"{problem}. {remedy}"
 
 
 def _json_kind(type_: pa.DataType) -> str:

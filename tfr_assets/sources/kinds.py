@@ -118,7 +118,7 @@ class Kind(Protocol):
     """What a module `tfr_assets.sources.<...>` of a kind offers as functions."""
 
     def check_options(self, options: Mapping[str, Any], field: str) -> None:
-        """Raises ConfigError, which begins with `field` and the option's name, unless the options can be meant so.
+        """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid.
 
         Called while definitions load: imports nothing heavy, and looks at no file.
         """

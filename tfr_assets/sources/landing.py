@@ -24,6 +24,7 @@ from tfr_assets.records.files import make_folder, sync_folder
 from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.sources.columnar import BATCH_BYTES
 from tfr_assets.sources.files import RawFile
+from tfr_assets.sources.repeated import MOST_ROWS
 
 _DICTIONARY = 64 << 10  # bytes of a row group's different values; a column that has more is stored as it is
 _GROUP_ROWS = 16_384
@@ -43,6 +44,7 @@ class SourceFile:
         fingerprint: SHA-256 of its content.
         signature: What shows a change without reading it: size, times, inode or entity tag.
         groups: Rows of each row group or record batch, where rows can be read from it by range; otherwise empty.
+        most_rows: Most rows that can be read at once.
     """
 
     path: str
@@ -52,6 +54,7 @@ class SourceFile:
     fingerprint: str
     signature: str
     groups: tuple[int, ...] = ()
+    most_rows: int = MOST_ROWS
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "SourceFile":

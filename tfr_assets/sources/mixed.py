@@ -40,7 +40,7 @@ _MOST_HELD = 1000  # before the first are looked for among them
 
 
 def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options can be meant so."""
+    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
     parse_options(options, field)
 
 
@@ -138,10 +138,10 @@ class _Unmatched:
         """Raises SourceError if there are such keys and they are no ones to skip."""
         if self.count:
             self._drop_last()
-            told = "; ".join(f"{key!r} is not in {titles}" for key, titles in self.first)
+            examples = "; ".join(f"{key!r} is not in {titles}" for key, titles in self.first)
             more = f"; and {self.count - len(self.first)} more" if self.count > len(self.first) else ""
             raise SourceError(
-                f"{_FIELD}: keys that are not in all parts: {self.count}. {told}{more}. Complete the parts, or say "
+                f"{_FIELD}: keys that are not in all parts: {self.count}. {examples}{more}. Complete the parts, or say "
                 "`missing: skip` to go on without these keys."
             )
 

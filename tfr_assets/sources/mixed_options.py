@@ -51,7 +51,7 @@ def parse_options(options: Mapping[str, Any], field: str) -> MixedOptions:
         field: What they are options of, for messages: `source.mixed`.
 
     Raises:
-        ConfigError: They cannot be meant so.
+        ConfigError: They are invalid.
     """
     check_known(options, ("key", "parts", "missing"), field)
     key = _name(options, "key", field) or "key"

@@ -42,9 +42,10 @@ def read_rows(
         raise ConfigError(f"rows {start} to {stop}: the inventory of {inventory.source} has {inventory.rows} rows.")
     if batch_rows < 1:
         raise ConfigError(f"batch_rows: expected 1 or more, found {batch_rows}.")
-    names = inventory.schema.names if columns is None else list(columns)
-    if missing := [name for name in names if name not in inventory.schema.names]:
-        known = ", ".join(inventory.schema.names)
+    known_names = inventory.schema.names
+    names = known_names if columns is None else list(columns)
+    if missing := sorted(set(names).difference(known_names), key=names.index):
+        known = ", ".join(known_names)
         raise ConfigError(f"column {missing[0]!r}: {inventory.source} has no such column. It has: {known}.")
     schema = pa.schema([inventory.schema.field(name) for name in names])
     if inventory.listing is None:
@@ -88,7 +89,7 @@ def _read(
         _check_unchanged(file, recorded)
         names = schema.names if len(schema) < len(stored) else None
         try:
-            for batch in read_file(file, recorded.groups, low, high, names, batch_rows):
+            for batch in read_file(file, recorded.groups, low, high, names, min(batch_rows, recorded.most_rows)):
                 yield conform(batch, schema)
         except SourceError:
             _check_unchanged(file, recorded)  # a change is the better explanation

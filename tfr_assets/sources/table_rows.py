@@ -28,7 +28,7 @@ def take_table(source: Source, texts: Collection[str], landing: Path, found: Fou
         source: A table.
         texts: Names of the columns.
         landing: Folder for landed files.
-        found: Its files and bytes are counted, and its `progress` is told.
+        found: Its files and bytes are counted, and its `progress` is called.
 
     Raises:
         SourceError: There is no such column, or the table cannot be read.

@@ -15,9 +15,11 @@ import pyarrow as pa
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
 from tfr_assets.records.files import write_atomically
 from tfr_assets.sources.callables import callable_batches
+from tfr_assets.sources.classes import ClassNames, common
 from tfr_assets.sources.columnar import (
     UNIT_BYTES,
     Contents,
+    class_names_in,
     describe,
     is_in_place,
     leaf_paths,
@@ -51,13 +53,16 @@ from tfr_assets.sources.source import UNION, Source, check_options
 from tfr_assets.sources.splits import ONLY_SPLIT, deal
 
 Progress = Callable[[int, int | None], None]
+Check = Callable[[pa.Schema], object]
 _READING = "3"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
 _COPY_BYTES = 1 << 20
 _COPY = "copy"
 SKIPPED = "skipped.tsv"
 
 
-def take_inventory(source: Source, landing: Path, progress: Progress | None = None) -> Inventory:
+def take_inventory(
+    source: Source, landing: Path, progress: Progress | None = None, check: Check | None = None
+) -> Inventory:
     """Looks at all raw data, and lands it where rows cannot be read from it by range.
 
     Parquet and Arrow files stay where they are, unless single pages or compressed batches of them are larger than 64 MB
@@ -67,10 +72,13 @@ def take_inventory(source: Source, landing: Path, progress: Progress | None = No
     Args:
         source: What to look at.
         landing: Folder for landed files; it is made if needed.
-        progress: Told (bytes read, of bytes) while files are hashed, then (rows landed, None) while they are landed.
+        progress: Called with (bytes read, of bytes) while files are hashed, then (rows landed, None) while they are
+            landed.
+        check: Called with the schema of Parquet and Arrow files before their rows are landed, which may take long and
+            much memory. What it raises ends the inventory.
 
     Raises:
-        ConfigError: The source cannot be meant so.
+        ConfigError: The source has no such option, or its options do not fit together.
         SourceError: Raw data is missing, unreadable or not what its name says; SourceChanged, if it changes meanwhile.
         WriteError: It cannot be landed.
     """
@@ -78,7 +86,9 @@ def take_inventory(source: Source, landing: Path, progress: Progress | None = No
     landing = landing.absolute()
     if source.kind != TABLE:
         return _of_listing(source, landing, report)
-    return _of_callable(source, landing, report) if source.callable else _of_files(source, landing, report)
+    if source.callable:
+        return _of_callable(source, landing, report)
+    return _of_files(source, landing, report, check or (lambda schema: None))
 
 
 def remove_old_landings(inventory: Inventory, landing: Path) -> None:
@@ -181,7 +191,7 @@ def _refuse_own_output(source: Source, landing: Path) -> None:
         )
 
 
-def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
+def _of_files(source: Source, landing: Path, progress: Progress, check: Check) -> Inventory:
     _refuse_own_output(source, landing)
     raw, others = find_data(source)
     format_ = raw[0].format
@@ -199,9 +209,10 @@ def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
     if inventory is None:
         landed = find_landed(landing, fingerprint)
         if landed is None:
-            landed = _land_files(source, raw, files, landing, fingerprint, progress)
+            landed = _land_files(source, raw, files, landing, fingerprint, progress, check)
         files = [replace(file, rows=rows) for file, rows in zip(files, landed.raw_rows, strict=True)]
-        inventory = _inventory(source, files, landed, fingerprint)
+        names = common(map(class_names_in, raw)) if format_ in ("parquet", "arrow") else {}
+        inventory = _inventory(source, files, landed, fingerprint, names)
     _check_unchanged(raw, files)
     warnings = [_warn_of_ignored(others, landing), _warn_of_header(inventory)]
     return replace(inventory, warnings=tuple(filter(None, warnings)))
@@ -283,7 +294,8 @@ def _in_place(
     contents: list[Contents] = []
     for file, recorded in zip(raw, files, strict=True):
         contents.append(describe(file))
-        found.append(replace(recorded, rows=sum(contents[-1].groups), groups=contents[-1].groups))
+        groups, most_rows = contents[-1].groups, contents[-1].most_rows
+        found.append(replace(recorded, rows=sum(groups), groups=groups, most_rows=most_rows))
         if contents[-1].unit_bytes > UNIT_BYTES:
             return None
     schemas = [(each.schema, file.path) for each, file in zip(contents, raw, strict=True)]
@@ -300,11 +312,14 @@ def _in_place(
         schema=schema,
         null_counts=_null_counts(contents, schema),
         fingerprint=fingerprint,
+        classes=common(each.classes for each in contents),
     )
 
 
-def _inventory(source: Source, files: Sequence[SourceFile], landed: Landed, fingerprint: str) -> Inventory:
-    contents = [describe(RawFile(part.path, "parquet")) for part in landed.parts]
+def _inventory(
+    source: Source, files: Sequence[SourceFile], landed: Landed, fingerprint: str, names: ClassNames | None = None
+) -> Inventory:
+    contents = [describe(RawFile(part.path, "parquet"), names) for part in landed.parts]
     rows = sum(part.rows for part in landed.parts)
     return Inventory(
         source=source,
@@ -317,17 +332,19 @@ def _inventory(source: Source, files: Sequence[SourceFile], landed: Landed, fing
         schema=contents[0].schema,
         null_counts=_null_counts(contents, contents[0].schema),
         fingerprint=fingerprint,
+        classes=common(each.classes for each in contents),
     )
 
 
 def _null_counts(contents: Sequence[Contents], schema: pa.Schema) -> dict[str, int | None]:
     """Returns the nulls of all files together; None where they are unknown in one."""
     total: dict[str, int | None] = {}
+    names = set(schema.names)
     for path in leaf_paths(schema):
         total[path] = 0
         for each in contents:
             count = each.null_counts.get(path)
-            if path in schema.names and path not in each.null_counts:
+            if path in names and path not in each.null_counts:
                 count = sum(each.groups)  # the column is not there, or holds structs elsewhere
             before = total[path]
             total[path] = None if count is None or before is None else before + count
@@ -347,6 +364,7 @@ def _land_files(
     landing: Path,
     fingerprint: str,
     progress: Progress,
+    check: Check,
 ) -> Landed:
     """Lands files. Text is read with the types that its beginning suggests, and once more if these are too narrow."""
     readers: dict[str, _Reader] = {
@@ -357,7 +375,9 @@ def _land_files(
     types: Mapping[str, pa.DataType] | None = None
     while True:
         with temporary_folder(landing) as folder:
-            batches = reader.batches(raw, types) if reader else _columnar_batches(raw, folder, source.columns == UNION)
+            batches = (
+                reader.batches(raw, types) if reader else _columnar_batches(raw, folder, source.columns == UNION, check)
+            )
             rows = [0] * len(raw)
             named = _with_folder(batches, source, raw) if source.splits and source.splits.folder else batches
             try:
@@ -423,7 +443,7 @@ def _shuffled(batches: Iterator[pa.RecordBatch], source: Source, spool: Path) ->
     return batches if source.shuffle_seed is None else shuffle(batches, source.shuffle_seed, spool)
 
 
-def _columnar_batches(raw: Sequence[RawFile], folder: Path, union: bool) -> FileBatches:
+def _columnar_batches(raw: Sequence[RawFile], folder: Path, union: bool, check: Check) -> FileBatches:
     """Yields the rows of Parquet and Arrow files and Arrow streams in order, each batch with its file's number."""
     schema = None
     if len(raw) > 1:
@@ -432,17 +452,20 @@ def _columnar_batches(raw: Sequence[RawFile], folder: Path, union: bool) -> File
             with _seekable(file, folder) as readable, reading(file.path):
                 schemas.append((schema_of(readable, file.path), file.path))
         schema = common_schema(schemas, union)
+        check(schema)
     for index, file in enumerate(raw):
         with _seekable(file, folder) as readable:
             contents = describe(readable) if is_in_place(readable) else None
             batches: Iterator[pa.RecordBatch]
             if contents:
-                rows = read_file(readable, contents.groups, 0, sum(contents.groups), None, 16_384)
+                rows = read_file(readable, contents.groups, 0, sum(contents.groups), None, contents.most_rows)
                 batches = chain([empty_batch(contents.schema, file.path)], rows)
             else:
                 batches = read_stream(readable)
             for batch in batches:
-                schema = schema or (contents.schema if contents else plain_schema(batch.schema, file.path))
+                if schema is None:
+                    schema = contents.schema if contents else plain_schema(batch.schema, file.path)
+                    check(schema)
                 yield index, conform(batch, schema)
 
 

@@ -27,7 +27,7 @@ class ShardingPlan:
 
     Attributes:
         dataset: The dataset.
-        inventory_fingerprint: Which inventory's rows are meant.
+        inventory_fingerprint: Of the inventory whose rows are written.
         features: The feature spec of all records.
         shards: The files and their rows.
     """

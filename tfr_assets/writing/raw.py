@@ -1,6 +1,7 @@
 """Raw data → inventory: the first step of every dataset."""
 
 from tfr_assets.records.files import refusals
+from tfr_assets.records.schema import derive_spec
 from tfr_assets.sources import Inventory, remove_old_landings, take_inventory
 from tfr_assets.sources.taking import Progress
 from tfr_assets.writing.dataset import Dataset
@@ -11,15 +12,19 @@ def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inven
 
     Args:
         dataset: The dataset.
-        progress: Told what is done and of how much; see `sources.take_inventory`.
+        progress: Called with what is done and of how much; see `sources.take_inventory`.
 
     Raises:
         SourceError: Raw data is missing or unreadable.
+        SchemaError: Rows would have to be landed, of which a column cannot become a feature.
+        ConfigError: Rows would have to be landed, whose columns the feature options do not fit.
         WriteError: It cannot be landed or saved.
     """
     layout = dataset.layout
     with refusals(layout.folder):
-        inventory = take_inventory(dataset.source, layout.raw, progress)
+        inventory = take_inventory(
+            dataset.source, layout.raw, progress, lambda schema: derive_spec(schema, {}, dataset.features)
+        )
         inventory.save(layout.inventory)
         remove_old_landings(inventory, layout.raw)  # only now: until here a running shard may read the old ones
         return inventory

@@ -90,9 +90,7 @@ def _done(manifest: Manifest, path: Path, written: bool, started: float) -> Shar
 
 def _encode(plan: ShardingPlan, shard: Shard, inventory: Inventory, progress: Progress | None) -> Iterator[Frames]:
     encoder = ExampleEncoder(plan.features, plan.dataset.features.cast)
-    # a column's own name may hold a slash, so that a feature's path does not tell where the column's name ends
-    paths = [feature.column + "/" for feature in plan.features.features]
-    names = [name for name in inventory.schema.names if any(path.startswith(name + "/") for path in paths)]
+    names = plan.features.columns_of(inventory.schema.names)
     row = shard.start
     for batch in read_rows(inventory, shard.start, shard.stop, columns=names):
         yield from encoder.encode(batch, row)

@@ -17,6 +17,7 @@ from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec
 if TYPE_CHECKING:
     from tfr_assets.records.features import FeatureOptions, FeatureSpec
     from tfr_assets.records.manifest import Manifest
+    from tfr_assets.sources.classes import ClassNames
     from tfr_assets.writing.writers.registry import Writer
     from tfr_assets.writing.writers.report import Progress
     from tfr_assets.writing.writers.rows import Rows
@@ -76,9 +77,10 @@ def write(
     (`tfr_assets.writing.writers.rows`).
 
     Args:
-        data: An Arrow table, batch or reader; a pandas DataFrame; a dict of columns; or an iterable of Arrow or pandas
+        data: An Arrow table, batch, reader, dataset or scanner; a DataFrame of pandas or polars, also a lazy one, or
+            anything else that hands over Arrow (`__arrow_c_stream__`); a dict of columns; or an iterable of such
             tables, of dicts (each one record), of messages such as `tf.train.Example`, or of records that are
-            serialized already (bytes).
+            serialized already (bytes). Names of classes that a table of Hugging Face's `datasets` tells are kept.
         path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
         shards: Number of files; None: one file.
         writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or such a function; None: `sharded_threads` for
@@ -98,9 +100,12 @@ def write(
         WriteError: The file system refused, or a worker died; or several of the above, listed by shard. The shards that
             are not named are whole, and what lay under the others' names is as it was.
     """
+    import pyarrow as pa
+
     from tfr_assets.records.compression import COMPRESSIONS
     from tfr_assets.records.features import FeatureOptions
     from tfr_assets.records.files import refusals
+    from tfr_assets.sources.classes import class_names
     from tfr_assets.writing.shard import save_feature_spec
     from tfr_assets.writing.stray import remove_strays
     from tfr_assets.writing.tfds import withdraw_tfds_files
@@ -124,12 +129,13 @@ def write(
     if not (features is None or isinstance(features, FeatureOptions)):
         raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.features")
     with _in_memory(paths):
+        schema = data.schema if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader) else pa.schema([])
         rows = rows_of(data, count)
     _check_open_files(rows, count)
     plan = WritePlan(
         paths=paths,
         schema=rows.schema,
-        features=_features(rows, features),
+        features=_features(rows, features, class_names(schema)),
         cast=(features or FeatureOptions()).cast,
         compression=compression,
         workers=workers or len(os.sched_getaffinity(0)),
@@ -141,8 +147,8 @@ def write(
         with refusals(folder):
             if folder.is_dir():
                 withdraw_tfds_files(folder)  # what they tell of the shards will not hold
-    with _shown(progress, rows.count) as told:
-        outcome = Outcome(paths, told)
+    with _shown(progress, rows.count) as shown:
+        outcome = Outcome(paths, shown)
         with _in_memory(paths), suppress(NothingLeftError):
             function(plan, rows, outcome)
         outcome.check()
@@ -207,12 +213,14 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
     return tuple(path / (prefix + key.removeprefix(f"{split}-")) for key in shard_keys(split, shards))
 
 
-def _features(rows: "Rows", options: "FeatureOptions | None") -> "FeatureSpec | None":
+def _features(rows: "Rows", options: "FeatureOptions | None", names: "ClassNames") -> "FeatureSpec | None":
     from tfr_assets.records.schema import derive_spec
-    from tfr_assets.writing.writers.rows import null_counts
+    from tfr_assets.sources.classes import extremes_of, fitting
+    from tfr_assets.writing.writers.rows import TableRows, null_counts
 
     if not rows.serialized:
-        return derive_spec(rows.schema, null_counts(rows), options)
+        extremes = {name: extremes_of(rows.table[name]) for name in names} if isinstance(rows, TableRows) else {}
+        return derive_spec(rows.schema, null_counts(rows), options, fitting(names, extremes))
     if options is not None:
         raise ConfigError("features: the data consists of records that are serialized already, and has no columns")
     return None
@@ -231,7 +239,7 @@ def _check_open_files(rows: "Rows", count: int) -> None:
 
 @contextmanager
 def _shown(progress: "bool | Progress | None", rows: int | None) -> "Iterator[Progress | None]":
-    """Yields what is told of records just written."""
+    """Yields what is called with the number of records just written."""
     if progress is not True:
         yield progress or None
         return

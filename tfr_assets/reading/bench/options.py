@@ -24,7 +24,7 @@ class BenchOptions:
         decode_ms: Simulated cost of decoding one record, in milliseconds, within the reader's own parsing.
 
     Raises:
-        ConfigError: A value cannot be meant so.
+        ConfigError: A value is invalid.
     """
 
     batch_size: int = 1024

@@ -22,7 +22,6 @@ from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.serialized import parse_tensors
 from tfr_assets.reading.spec import Tensors, element_spec
 from tfr_assets.records.features import SERIALIZED, FeatureSpec
-from tfr_assets.records.partitions import base_names, parts_of
 
 _WORKERS = 2
 _last: set[HandedOver] = set()  # of epochs that have ended, of any dataset: what TensorFlow may not have fetched yet
@@ -39,7 +38,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """
     register()
     size = options.batch_size
-    names, share = base_names(files.features), share_of(files.records, options.shard)
+    names, share = tuple(files.features.columns), share_of(files.records, options.shard)
     window = -(-options.shuffle // size) * size or size
     static = options.drop_remainder and not options.shuffle
     tensors = _Tensors(files.features, size if static else None)
@@ -113,7 +112,7 @@ class _Tensors:
     """
 
     def __init__(self, features: FeatureSpec, rows: int | None) -> None:
-        self._features = {name: parts_of(features, name)[0] for name in base_names(features)}
+        self._features = {name: parts[0] for name, parts in features.columns.items()}
         specs = element_spec(features, rows)
         for name, feature in self._features.items():
             if feature.part == SERIALIZED:

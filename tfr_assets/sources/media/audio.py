@@ -71,7 +71,7 @@ def parse_options(options: Mapping[str, Any], field: str) -> AudioOptions:
         field: What they are options of, for messages: `source.audio`.
 
     Raises:
-        ConfigError: They cannot be meant so.
+        ConfigError: They are invalid.
     """
     check_known(options, _OPTIONS, field)
     return AudioOptions(
@@ -83,7 +83,7 @@ def parse_options(options: Mapping[str, Any], field: str) -> AudioOptions:
 
 
 def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options can be meant so."""
+    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
     parse_options(options, field)
 
 

@@ -36,7 +36,7 @@ def check_frames(data: bytes, start: int) -> None:
     """Checks that all frames are there, from `start` on.
 
     Raises:
-        BadFileError: Some are missing or damaged, or their number cannot be told.
+        BadFileError: Some are missing or damaged, or their number is unknown.
     """
     at, whole = start, 0
     bitrates = set()
@@ -49,19 +49,19 @@ def check_frames(data: bytes, start: int) -> None:
         whole += 1
     if not whole:
         raise BadFileError("is not audio of a known format: it begins like MP3, but holds no whole frame")
-    told = _frames_told(data, start)
-    if told is not None and whole - 1 < told:
-        raise BadFileError(f"is cut short or damaged: of {told:,} frames, the first {whole - 1:,} are whole")
-    if told is None and not data.startswith(_TAGS, at) and any(data[at:]):
+    stated = _stated_frames(data, start)
+    if stated is not None and whole - 1 < stated:
+        raise BadFileError(f"is cut short or damaged: of {stated:,} frames, the first {whole - 1:,} are whole")
+    if stated is None and not data.startswith(_TAGS, at) and any(data[at:]):
         raise BadFileError(f"is cut short or damaged: at byte {at:,}, there is no whole frame")
-    if told is None and len(bitrates) > 1:
+    if stated is None and len(bitrates) > 1:
         raise BadFileError(
             "does not tell its length: it is MP3 of varying bit rate without a Xing header, which decoders cut short; "
             "convert it"
         )
 
 
-def _frames_told(data: bytes, start: int) -> int | None:
+def _stated_frames(data: bytes, start: int) -> int | None:
     """Returns the number of frames after the first, as the first one tells, or None if it tells nothing."""
     is_1, is_mono = data[start + 1] >> 3 & 3 == _MPEG_1, data[start + 3] >> 6 == 3
     at = start + 4 + {(True, False): 32, (False, True): 9}.get((is_1, is_mono), 17)  # behind the side information

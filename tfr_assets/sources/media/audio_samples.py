@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from soundfile import SoundFile
 
 _BLOCK = 1 << 20  # frames decoded at a time to see whether they can be
-_FRAMES_UNTOLD = 1 << 62  # libsndfile's number of frames, or more, where the header of FLAC does not tell it
+_FRAMES_UNTOLD = 1 << 62  # libsndfile's number of frames, or more, where it does not know it
 LARGEST = 1 << 28  # samples of one recording: 1 GB of float32; a tf.Example is limited to 2 GB
 _FULL_SCALE = 32768  # of 16 bits: a float sample of -1
 
@@ -88,6 +88,9 @@ def inspect(data: bytes, decode: bool) -> Sound:
     with _opened(data) as file:
         if not file.frames:
             raise BadFileError("holds no sound: it has 0 frames")
+        if file.frames >= _FRAMES_UNTOLD:
+            how = "it is FLAC as written to a pipe" if format_ == "flac" else "its header leaves out all of its sound"
+            raise BadFileError(f"does not tell its length: {how}; convert it to a file")
         if format_ == "flac":
             _check_last_frame(file)
         frames = _decodable_frames(file) if decode else file.frames
@@ -153,8 +156,6 @@ def _opened(data: bytes | memoryview) -> "Iterator[SoundFile]":
 
 def _check_last_frame(file: "SoundFile") -> None:
     """Checks that a FLAC file is there up to its end; leaves the position there."""
-    if file.frames >= _FRAMES_UNTOLD:
-        raise BadFileError("does not tell its length: it is FLAC as written to a pipe; convert it to a file")
     try:
         file.seek(file.frames - 1)
     except RuntimeError as error:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tfr_assets.records.pointer import IS_POINTER, is_pointer
 from tfr_assets.sources.kinds import BYTES, CLASS, CRC, FILE, HASH, KEY, SPLIT, BadFileError
 from tfr_assets.sources.media.tree import Tree
 
@@ -99,6 +100,9 @@ def _look_at(tree: Tree, medium: Medium, heads: list[Row]) -> Looked:
         file = head[0]
         try:
             data = tree.read(file)
+            if is_pointer(data):
+                looked.bad.append((file, IS_POINTER))
+                continue
             facts = medium.look(data)
             looked.rows.append((*head, len(data), crc32c(data), hashlib.sha256(data).digest(), *facts))
         except BadFileError as error:

@@ -7,12 +7,36 @@ animation, the first frame is taken. Transparency is kept in PNG, and left out (
 from io import BytesIO
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from tfr_assets.sources.media.image_header import open_image, orientation_of, pillow_errors
 from tfr_assets.sources.media.image_options import Conversion
 
+_TURNS = {  # what makes an image upright, by EXIF's orientation
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_FIRST_SIDEWAYS = 5  # of these, from here on height and width change places
 _GAP = 2  # a JPEG is decoded at a fraction of its size, but at no less than this many times the wanted one
+
+
+def look(data: bytes, conversion: Conversion, max_pixels: int) -> tuple[str, int, int, int]:
+    """Returns format, height, width and channels that an image will have after the conversion.
+
+    All of it is decoded, so that damage is found, but neither turned nor resized: that is done once, by `decode`.
+
+    Raises:
+        BadFileError: It cannot be decoded.
+    """
+    format_, image, orientation = _loaded(data, conversion, max_pixels)
+    plain = _plain(image.crop((0, 0, 1, 1)), format_, conversion.channels)
+    height, width = conversion.size or (image.size if orientation >= _FIRST_SIDEWAYS else image.size[::-1])
+    return format_, height, width, len(plain.getbands())
 
 
 def decode(data: bytes, conversion: Conversion, max_pixels: int) -> tuple[str, Image.Image]:
@@ -23,19 +47,24 @@ def decode(data: bytes, conversion: Conversion, max_pixels: int) -> tuple[str, I
     Raises:
         BadFileError: It cannot be decoded.
     """
-    found, image = open_image(data, max_pixels)
-    format_ = conversion.format or ("jpeg" if found == "jpeg" else "png")
-    turned = orientation_of(image) >= 5  # height and width change places
-    with pillow_errors("cannot be decoded"):
-        if conversion.size and found == "jpeg":
-            height, width = conversion.size[::-1] if turned else conversion.size
-            image.draft(None, (width * _GAP, height * _GAP))
-        image.load()
-    upright = ImageOps.exif_transpose(image) if orientation_of(image) > 1 else image
+    format_, image, orientation = _loaded(data, conversion, max_pixels)
+    upright = image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
     plain = _plain(upright, format_, conversion.channels)
     if conversion.size and plain.size != conversion.size[::-1]:
         plain = plain.resize(conversion.size[::-1], Image.Resampling.BICUBIC)
     return format_, plain
+
+
+def _loaded(data: bytes, conversion: Conversion, max_pixels: int) -> tuple[str, Image.Image, int]:
+    """Returns an image's format after the conversion, the decoded image, and how it is to be turned."""
+    found, image = open_image(data, max_pixels)
+    orientation = orientation_of(image)
+    with pillow_errors("cannot be decoded"):
+        if conversion.size and found == "jpeg":
+            height, width = conversion.size[::-1] if orientation >= _FIRST_SIDEWAYS else conversion.size
+            image.draft(None, (width * _GAP, height * _GAP))
+        image.load()
+    return conversion.format or ("jpeg" if found == "jpeg" else "png"), image, orientation
 
 
 def encode(format_: str, image: Image.Image, quality: int) -> bytes:

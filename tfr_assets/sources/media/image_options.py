@@ -23,7 +23,8 @@ class Conversion:
     """How images are made anew. Their EXIF orientation is applied, and their metadata are left out.
 
     Attributes:
-        size: Height and width that they are resized to, whatever their proportions; None: as they are.
+        size: Height and width that they are resized to, whatever their proportions; None: as they are. In options, one
+            number stands for both.
         format: `jpeg`, `png` or `raw`; None: JPEG stays JPEG, all else becomes PNG.
         quality: Of JPEG, from 1 to 100.
         channels: Of raw pixels: 1 (gray) or 3 (RGB).
@@ -64,7 +65,7 @@ def parse_options(options: Mapping[str, Any], field: str) -> ImageOptions:
         field: What they are options of, for messages: `source.images`.
 
     Raises:
-        ConfigError: They cannot be meant so.
+        ConfigError: They are invalid.
     """
     check_known(options, _OPTIONS, field)
     column = options.get("column")
@@ -97,8 +98,10 @@ def _conversion(options: Mapping[str, Any], field: str) -> Conversion | None:
 
 
 def _size(value: Any, field: str) -> tuple[int, int]:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = (value, value)
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ConfigError(f"{field}.size: expected [height, width] such as [224, 224], found {value!r}.")
+        raise ConfigError(f"{field}.size: expected 224, or [height, width] such as [224, 320], found {value!r}.")
     sides = {"height": value[0], "width": value[1]}
     height, width = (_whole(sides, name, 0, 1, _MOST_PIXELS_OF_A_SIDE, f"{field}.size") for name in sides)
     return height, width

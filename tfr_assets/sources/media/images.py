@@ -48,7 +48,7 @@ _SHAPE = [(_HEIGHT, pa.int64()), (_WIDTH, pa.int64()), (_CHANNELS, pa.int64())]
 
 
 def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options can be meant so."""
+    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
     parse_options(options, field)
 
 
@@ -106,12 +106,11 @@ def _look(max_pixels: int, data: bytes) -> tuple[Any, ...]:
 
 
 def _look_at_converted(conversion: Conversion, max_pixels: int, data: bytes) -> tuple[Any, ...]:
-    from tfr_assets.sources.media.image_convert import decode
+    from tfr_assets.sources.media.image_convert import look
 
-    format_, image = decode(data, conversion, max_pixels)
-    shape = (image.height, image.width, len(image.getbands()))
+    format_, *shape = look(data, conversion, max_pixels)
     if format_ == "raw":
-        return () if conversion.size else shape
+        return () if conversion.size else tuple(shape)
     return (format_, *shape)
 
 

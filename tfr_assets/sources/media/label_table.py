@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, json, parquet
 
 from tfr_assets.errors import SourceError
+from tfr_assets.records.pointer import IS_POINTER
 from tfr_assets.sources.files import RawFile, reading
 from tfr_assets.sources.media.labels import LabelOptions
 from tfr_assets.sources.names import format_of
@@ -34,6 +35,8 @@ def read_label_table(
         raise SourceError(f"{where}: is not a label table: its name must end in .csv, .tsv, .parquet or .jsonl.")
     if file.is_local and not Path(path).is_file():
         raise SourceError(f"{where}: there is no such file, though `labels` names it.")
+    if file.is_pointer():
+        raise SourceError(f"{where}: {IS_POINTER}.")
     with reading(where):
         table = reader(file, (options.file, options.label))
     for name in (options.file, options.label):

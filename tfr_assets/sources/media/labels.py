@@ -49,7 +49,7 @@ def parse_labels(options: Mapping[str, Any], field: str, rows_have_columns: bool
             `none` is the default) rather than folder, pattern and table.
 
     Raises:
-        ConfigError: They cannot be meant so.
+        ConfigError: They are invalid.
     """
     labels, classes = options.get("labels"), _parse_classes(options.get("classes"), field)
     field = f"{field}.labels"

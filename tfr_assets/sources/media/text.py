@@ -48,7 +48,7 @@ _TOKEN_BYTES = 8  # of a number
 
 
 def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options can be meant so."""
+    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
     parse_options(options, field)
 
 

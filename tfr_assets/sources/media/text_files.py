@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 
 from tfr_assets.errors import SourceChanged, SourceError
+from tfr_assets.records.pointer import IS_POINTER
 from tfr_assets.sources.files import RawFile, reading
 from tfr_assets.sources.kinds import CLASS, FILE, SPLIT, BadFileError, Found
 from tfr_assets.sources.media.labelling import Labeller, labeller_of
@@ -66,6 +67,9 @@ def list_text_lines(source: Source, options: TextOptions, found: Found) -> Itera
             bad(file, str(error))
             continue
         classes |= {name} if name is not None else set()
+        if raw[file].is_pointer():
+            bad(file, IS_POINTER)
+            continue
         for numbers, texts in _lines(raw[file], file, options, found):
             said = [pa.repeat(pa.scalar(value, pa.string()), len(texts)) for value in (split, name, file)]
             yield pa.RecordBatch.from_arrays([numbered(file, numbers), *said, texts], schema=_SCHEMA)
@@ -106,8 +110,8 @@ def _places(
     if not fitting:
         looked = f"looked for files ending in {', '.join(options.endings)}"
         there = sorted(ending or "nothing" for ending in ignored.counts)
-        told = f"those that are there end in {', '.join(there)}" if there else "there is no file at all"
-        raise SourceError(f"{source}: no text is there: {looked}; {told}. {ignored.links_warning()}".rstrip())
+        there_are = f"those that are there end in {', '.join(there)}" if there else "there is no file at all"
+        raise SourceError(f"{source}: no text is there: {looked}; {there_are}. {ignored.links_warning()}".rstrip())
     found.warn_of(ignored)
     splits: Sequence[str] = source.splits.folder if source.splits else ()
     places: dict[str, tuple[str | None, str]] = {}

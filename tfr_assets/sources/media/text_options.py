@@ -59,7 +59,7 @@ def parse_options(options: Mapping[str, Any], field: str) -> TextOptions:
         field: What they are options of, for messages: `source.text`.
 
     Raises:
-        ConfigError: They cannot be meant so.
+        ConfigError: They are invalid.
     """
     check_known(options, _OPTIONS, field)
     for name in ("column", "key", "tokenizer", "format"):

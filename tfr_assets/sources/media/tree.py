@@ -8,7 +8,7 @@ from tfr_assets.sources.media.tree_remote import remote_tree
 
 
 class Tree(Protocol):
-    """A root folder, and which files below it are meant."""
+    """A root folder, and which files below it belong to the source."""
 
     @property
     def root(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.callables import batches_of, items_of, tables_of
+from tfr_assets.sources.callables import as_tables, batches_of, items_of, tables_of
 from tfr_assets.sources.dict_rows import described
 from tfr_assets.sources.python_values import Form, as_arrow, as_numpy, is_array_like, native
 from tfr_assets.sources.schema import empty_batch
@@ -17,8 +17,8 @@ from tfr_assets.writing.writers.payloads import PAYLOADS
 _NAME = "data"  # what messages call it
 _BATCH_RECORDS, _BATCH_BYTES = 4_096, 4 << 20  # of records that are serialized already
 _ACCEPTED = (
-    "an Arrow table, batch or reader, a pandas DataFrame, a dict of columns, or an iterable of such tables, of dicts "
-    "(one a row), of messages such as tf.train.Example, or bytes"
+    "an Arrow table, batch, reader or dataset, a DataFrame of pandas or polars, a dict of columns, or an iterable of "
+    "such tables, of dicts (one a row), of messages such as tf.train.Example, or bytes"
 )
 _BYTES = bytes | bytearray | memoryview
 
@@ -40,8 +40,8 @@ def as_batches(data: Any, forms: Mapping[str, Form]) -> tuple[bool, Iterator[pa.
     """
     if isinstance(data, Mapping):
         data = _from_columns(data)
-    if is_table(data) or hasattr(data, "__arrow_c_stream__"):
-        return False, batches_of(_NAME, tables_of(_NAME, data, forms))
+    if (tables := as_tables(_NAME, data)) is not None:
+        return False, batches_of(_NAME, tables)
     if isinstance(data, str | _BYTES) or not isinstance(data, Iterable):
         raise SourceError(f"{_NAME}: is {described(data)}; give {_ACCEPTED}")
     items = items_of(_NAME, data)
@@ -113,6 +113,10 @@ def _column(values: Any) -> pa.Array | pa.ChunkedArray:
         return values
     if type(values).__module__.split(".")[0] == "pandas":
         return pa.Array.from_pandas(values)
+    if hasattr(values, "__arrow_c_stream__"):  # such as a Series of polars
+        return pa.chunked_array(values)
+    if hasattr(values, "__arrow_c_array__"):
+        return pa.array(values)
     values = as_numpy(values)
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return pa.array(native(values))

@@ -108,12 +108,12 @@ def _received(stream: IO[bytes]) -> Iterator[Piece | End]:
     try:
         with pa.ipc.open_stream(stream) as batches:
             while True:
-                batch, told = batches.read_next_batch_with_custom_metadata()
-                shard = int(told["shard"])
+                batch, metadata = batches.read_next_batch_with_custom_metadata()
+                shard = int(metadata["shard"])
                 yield (
-                    End(shard, int(told["records"]))
-                    if "records" in told
-                    else Piece(shard, int(told["first_row"]), batch)
+                    End(shard, int(metadata["records"]))
+                    if "records" in metadata
+                    else Piece(shard, int(metadata["first_row"]), batch)
                 )
     except (StopIteration, pa.ArrowInvalid, OSError):  # cut off, where the caller has stopped; the ends decide
         return
