@@ -47,6 +47,8 @@ def home(project: Project) -> Iterator[Path]:
     ids[600] = 2**63
     project.table("spiked", spiked.set_column(0, "id", pa.array(ids, pa.uint64())))
     project.dataset("spiked", shards=SHARDS)
+    project.table("slow", numbers())
+    project.dataset("slow", shards=SHARDS)
     project.table("minutely", numbers(10))
     project.dataset("minutely", shards=2, schedule="* * * * *")
     root = project.root
@@ -84,6 +86,26 @@ def test_a_backfill_is_one_run_and_says_three_ok_and_one_failed(project: Project
     (counts,) = filter(None, found["assetBackfillData"]["assetBackfillStatuses"])  # nothing is said of raw
     assert counts.pop("assetKey")["path"] == ["spiked", "shards"]
     assert counts == {"numPartitionsTargeted": 4, "numPartitionsMaterialized": 3, "numPartitionsFailed": 1}
+
+
+def test_a_backfill_tells_how_far_it_is_while_its_one_run_is_at_work(project: Project, home: Path) -> None:
+    wanted = {"assetSelection": [{"path": ["slow", "raw"]}, {"path": ["slow", "shards"]}], "partitionNames": KEYS}
+    fault = project.fault(KEYS[3], "wait")
+    backfill = graphql(project, _LAUNCH, backfill=wanted)["launchPartitionBackfill"]["backfillId"]
+    counted = {"numPartitionsTargeted": 4, "numPartitionsMaterialized": 3, "numPartitionsFailed": 0}
+
+    def counts() -> dict[str, Any]:
+        found = graphql(project, _OUTCOME, id=backfill)["partitionBackfillOrError"]["assetBackfillData"]
+        of_shards = next(filter(None, found["assetBackfillStatuses"]), {})
+        return {name: of_shards.get(name) for name in counted}
+
+    with dg.DagsterInstance.get() as instance:
+        wait_for_daemon(lambda: len(instance.get_materialized_partitions(dg.AssetKey(["slow", "shards"]))) == 3, home)
+        wait_for_daemon(lambda: counts() == counted, home)
+        assert instance.get_backfill(backfill).status.value == "REQUESTED"
+        fault.unlink()
+        wait_for_daemon(lambda: instance.get_backfill(backfill).status.value.startswith("COMPLETED"), home)
+    assert counts() == counted | {"numPartitionsMaterialized": 4}
 
 
 def test_the_schedule_ticks_and_its_run_makes_everything(home: Path) -> None:
