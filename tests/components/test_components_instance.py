@@ -133,6 +133,7 @@ def test_the_instance_is_what_its_file_says(home: Path) -> None:
     with dg.DagsterInstance.get() as instance:
         assert not instance.telemetry_enabled
         assert instance.run_monitoring_enabled and instance.run_monitoring_max_runtime_seconds == 86_400
+        assert instance.event_log_storage.get_pool_config().default_pool_limit == 1
         assert instance.run_retries_enabled and not instance.run_retries_retry_on_asset_or_op_failure
         assert Path(instance.storage_directory()).resolve() == home / ".dagster" / "storage"
         assert not [path for path in home.iterdir() if path.name in ("history", "schedules", "storage")]

@@ -201,7 +201,8 @@ def test_steps_are_what_they_are_with_dagsters_own_executor(run: Callable[[str],
     assert ran.ok, ran.problems()
     notes = [line.split() for line in (tmp_path / "notes").read_text().splitlines()]
     assert [note for note, _ in notes if note != "double"] == ["in", "out"] * 6  # a pool with one place
-    assert len({pid for _, pid in notes}) <= 4  # three workers, and one in place of the killed one
+    # three workers, one in place of the killed one, and on a busy machine three that were forked too early to be kept
+    assert len({pid for _, pid in notes}) <= 7
     assert sorted(ran.steps("STEP_UP_FOR_RETRY")) == ["asks_for_another_attempt", "dies_once"]
     assert len(ran.steps("STEP_SUCCESS")) == 16
     captured = [path.read_text() for path in (tmp_path / "storage" / ran.run.run_id / "compute_logs").glob("*.out")]
