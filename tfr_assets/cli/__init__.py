@@ -7,6 +7,7 @@ SIGHUP, which a terminal sends when it is closed.
 import atexit
 import gc
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from rich.text import Text
 
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
+from tfr_assets.project import PROJECT_VARIABLE
 from tfr_assets.reading.names import READER_NAMES
 
 if TYPE_CHECKING:
@@ -79,7 +81,13 @@ class _Stoppable(click.Group):
 
 @click.group(cls=_Stoppable, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="tfr-assets")
-def cli() -> None:
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="The Dagster project; by default the one around the working directory.",
+)
+def cli(project: Path | None) -> None:
     """Turn raw data into verified TFRecord shards, and look after them.
 
     \b
@@ -94,6 +102,8 @@ def cli() -> None:
     Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 stopped by Ctrl-C, 143 by
     SIGTERM, 129 by SIGHUP (the terminal was closed).
     """  # noqa: D301 - click wants a real backspace before lines that it shall not join
+    if project:
+        os.environ[PROJECT_VARIABLE] = str(project.absolute())  # so that the processes of steps find it, too
 
 
 @cli.command("list")
