@@ -25,7 +25,11 @@ def rows():
         raise ZeroDivisionError("nothing to share")
     while (HERE / "hold").exists():
         (HERE / "held").touch()
-        time.sleep(0.02)
+        try:
+            time.sleep(0.02)
+        except BaseException:
+            if not (HERE / "stubborn").exists():
+                raise
     return [{"n": n, "word": f"w{n}"} for n in range(100)]
 """
 _YAML = """

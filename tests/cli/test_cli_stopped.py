@@ -21,7 +21,7 @@ def module_terminal(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
 @pytest.fixture
 def terminal(module_terminal: Terminal) -> Iterator[Terminal]:
     yield module_terminal
-    for name in ("hold", "held", "fail"):
+    for name in ("hold", "held", "fail", "stubborn"):
         (module_terminal.root / name).unlink(missing_ok=True)
 
 
@@ -51,6 +51,17 @@ def test_an_impatient_ctrl_c_changes_nothing(terminal: Terminal) -> None:
     _, err = process.communicate()
     assert process.returncode == 130, err
     assert "Traceback" not in err
+    assert terminal.runs()[-1].status is dg.DagsterRunStatus.CANCELED
+    wait_until_gone(process)
+
+
+def test_a_step_that_ignores_the_interrupt_is_killed(terminal: Terminal) -> None:
+    (terminal.root / "stubborn").touch()
+    process = terminal.start_held("run", "few")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=900)
+    assert process.returncode == 130, err
+    assert "interrupted; run again" in err and "failed" not in err and "Traceback" not in err
     assert terminal.runs()[-1].status is dg.DagsterRunStatus.CANCELED
     wait_until_gone(process)
 

@@ -57,6 +57,8 @@ def home(project: Project) -> Iterator[Path]:
     ids[600] = 2**63
     project.table("spiked", spiked.set_column(0, "id", pa.array(ids, pa.uint64())))
     project.dataset("spiked", shards=SHARDS)
+    project.table("slow", numbers())
+    project.dataset("slow", shards=SHARDS)
     project.table("minutely", numbers(10))
     project.dataset("minutely", shards=2, schedule="* * * * *")
     root = project.root
@@ -96,6 +98,26 @@ def test_a_backfill_is_one_run_and_says_three_ok_and_one_failed(project: Project
     assert counts == {"numPartitionsTargeted": 4, "numPartitionsMaterialized": 3, "numPartitionsFailed": 1}
 
 
+def test_a_backfill_tells_how_far_it_is_while_its_one_run_is_at_work(project: Project, home: Path) -> None:
+    wanted = {"assetSelection": [{"path": ["slow", "raw"]}, {"path": ["slow", "shards"]}], "partitionNames": KEYS}
+    fault = project.fault(KEYS[3], "wait")
+    backfill = graphql(project, _LAUNCH, backfill=wanted)["launchPartitionBackfill"]["backfillId"]
+    counted = {"numPartitionsTargeted": 4, "numPartitionsMaterialized": 3, "numPartitionsFailed": 0}
+
+    def counts() -> dict[str, Any]:
+        found = graphql(project, _OUTCOME, id=backfill)["partitionBackfillOrError"]["assetBackfillData"]
+        of_shards = next(filter(None, found["assetBackfillStatuses"]), {})
+        return {name: of_shards.get(name) for name in counted}
+
+    with dg.DagsterInstance.get() as instance:
+        wait_for_daemon(lambda: len(instance.get_materialized_partitions(dg.AssetKey(["slow", "shards"]))) == 3, home)
+        wait_for_daemon(lambda: counts() == counted, home)
+        assert instance.get_backfill(backfill).status.value == "REQUESTED"
+        fault.unlink()
+        wait_for_daemon(lambda: instance.get_backfill(backfill).status.value.startswith("COMPLETED"), home)
+    assert counts() == counted | {"numPartitionsMaterialized": 4}
+
+
 def test_the_schedule_ticks_and_its_run_makes_everything(home: Path) -> None:
     with dg.DagsterInstance.get() as instance:
         job = dg.RunsFilter(job_name="Refresh_minutely", statuses=[dg.DagsterRunStatus.SUCCESS])
@@ -121,6 +143,7 @@ def test_the_instance_is_what_its_file_says(home: Path) -> None:
     with dg.DagsterInstance.get() as instance:
         assert not instance.telemetry_enabled
         assert instance.run_monitoring_enabled and instance.run_monitoring_max_runtime_seconds == 86_400
+        assert instance.event_log_storage.get_pool_config().default_pool_limit == 1
         assert instance.run_retries_enabled and not instance.run_retries_retry_on_asset_or_op_failure
         assert Path(instance.storage_directory()).resolve() == home / ".dagster" / "storage"
         assert not [path for path in home.iterdir() if path.name in ("history", "schedules", "storage")]

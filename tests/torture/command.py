@@ -50,10 +50,12 @@ class Copy:
     Attributes:
         root: Where it is.
         settings: Of its commands' environment.
+        log: The file in `root` to which they write.
     """
 
     root: Path
     settings: dict[str, str] = field(default_factory=dict)
+    log: str = "log"
 
     @property
     def data(self) -> Path:
@@ -69,7 +71,7 @@ class Copy:
     def start(self, *arguments: str, before: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
         """Starts `tfr` in a session of its own; `before` is what starts it, such as `setpriv`."""
         command = [*before, sys.executable, "-m", "tfr_assets.cli", *arguments]
-        log = (self.root / "log").open("w")
+        log = (self.root / self.log).open("w")
         return subprocess.Popen(
             command, cwd=self.root, env=self.environment, stdout=log, stderr=log, text=True, start_new_session=True
         )
@@ -78,9 +80,13 @@ class Copy:
         """Runs `tfr`; returns its exit code and all it wrote."""
         process = self.start(*arguments, before=before)
         try:
-            return process.wait(300), (self.root / "log").read_text()
+            return process.wait(300), self.said()
         finally:
             kill_session(process.pid)
+
+    def said(self) -> str:
+        """What its last command wrote."""
+        return (self.root / self.log).read_text()
 
     def shards(self) -> Tree:
         """What there is of the dataset: inventory, shards, merged file."""
@@ -92,9 +98,14 @@ def make_copy(root: Path, version: int = 0) -> Copy:
     shutil.copytree(PROJECT, root, ignore=_LEFT_OUT, dirs_exist_ok=True)
     (root / "tfr_assets" / "defs" / "small").mkdir(parents=True)
     (root / "tfr_assets" / "defs" / "__init__.py").touch()
-    (root / "tfr_assets" / "defs" / "small" / "defs.yaml").write_text(_YAML.format(shards=SHARDS))
+    put_plan(root, SHARDS)
     put_small(root, version)
     return Copy(root)
+
+
+def put_plan(root: Path, shards: int) -> None:
+    """Writes the dataset's YAML."""
+    (root / "tfr_assets" / "defs" / "small" / "defs.yaml").write_text(_YAML.format(shards=shards))
 
 
 def put_small(root: Path, version: int) -> None:

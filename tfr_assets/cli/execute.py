@@ -30,6 +30,7 @@ from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, ref
 from tfr_assets.components.load import forget_definitions, load_definitions
 from tfr_assets.components.look import Look
 from tfr_assets.components.runs import TERMINAL_TAG, alive
+from tfr_assets.components.steps.executor import STOPPING
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import current_project
 from tfr_assets.writing.dataset import Dataset
@@ -37,6 +38,7 @@ from tfr_assets.writing.sizing import as_planned
 
 _STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "WorkerDied", "TemplateDied"}  # by the same signal
 _POLL_SECONDS = 0.1
+_SHOWN = (WAITING, STOPPING)  # how events start that are shown in place of a step
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
 _OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged
 _ABOUT_READERS = ("readers", "reader_report")
@@ -237,7 +239,7 @@ def _follow(instance: dg.DagsterInstance, run_id: str, steps: int, progress: Pro
             done += event.event_type in (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE)
             if event.event_type is dg.DagsterEventType.STEP_START and event.step_key:
                 progress(event.step_key.split("__")[-1], done, steps)
-            elif event.event_type is dg.DagsterEventType.ENGINE_EVENT and (event.message or "").startswith(WAITING):
+            elif event.event_type is dg.DagsterEventType.ENGINE_EVENT and (event.message or "").startswith(_SHOWN):
                 progress(str(event.message), done, steps)
             elif event.event_type is dg.DagsterEventType.RUN_CANCELING and stop_signal() is None:
                 os.kill(os.getpid(), signal.SIGINT)

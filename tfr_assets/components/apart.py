@@ -19,9 +19,9 @@ from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode
 from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
-from tfr_assets.components.locks import lock, unlock
-from tfr_assets.components.runs import DATASET_TAG, alive, is_stopped
+from tfr_assets.components.runs import DATASET_TAG, is_stopped, keep_alive
 from tfr_assets.layout import Layout
+from tfr_assets.records.locks import lock, unlock
 
 WAITING = "waiting for"  # how the event starts that names the other run
 _POLL_SECONDS = 0.2
@@ -48,8 +48,8 @@ class HeldApart(dg.Executor):
     ) -> Iterator[dg.DagsterEvent]:
         """Executes a run as soon as no other one works on its datasets."""
         run, instance, failed = plan_context.dagster_run, plan_context.instance, False
+        keep_alive(instance, run.run_id)
         with ExitStack() as held:
-            held.enter_context(alive(instance, run.run_id))
             try:
                 for name in _datasets(plan_context):
                     yield from _hold(name, plan_context, held)

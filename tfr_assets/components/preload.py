@@ -6,15 +6,12 @@ else; a test tells of it, and of what came to be missing here.
 """
 
 MODULES = (
-    # the command that a run was started by: Python's multiprocessing imports it again in every process
-    "dagster._cli",
     # loading the job
     "dagster._core.definitions.external_asset",
     "dagster._core.definitions.repository_definition.repository_data_builder",
     "dagster._core.system_config.composite_descent",
     "dagster._core.utility_ops",
     "dagster._core.workspace.autodiscovery",
-    "dagster._utils.hosted_user_process",
     "dagster._utils.test.definitions",
     "dagster.components.core.load_defs",
     "dagster.components.core.snapshot",
@@ -33,14 +30,8 @@ MODULES = (
     "sqlalchemy.dialects.sqlite",
     "upath.implementations.local",
     # executing a step
+    "dagster._core.execution.plan.active",
     "dagster._core.execution.plan.execute_plan",
-    "dagster._core.execution.run_cancellation_thread",
-    "dagster._core.execution.run_metrics_thread",
-    "dagster._core.executor.multiprocess",
-    "dagster._utils.container",
-    "multiprocessing.popen_forkserver",
-    "multiprocessing.queues",
-    "multiprocessing.synchronize",
     # this project: its kernels are compiled, or loaded from the cache, while they are imported
     "tfr_assets.definitions",
     "tfr_assets.components.dataset",

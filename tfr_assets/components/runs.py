@@ -12,13 +12,14 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
-from tfr_assets.components.locks import if_dead, life_sign
+from tfr_assets.records.locks import if_abandoned, life_sign
 
 DATASET_TAG = "tfr/dataset"  # of a run, an asset: dagster.yaml lets one run a dataset through at a time
 TERMINAL_TAG = "tfr/terminal"  # of a run that `tfr run` executes: where
 DEAD = "the process of this run is dead: killed, out of memory, or the machine was restarted. Launch it again"
 
 _here: dict[str, Callable[[], bool]] = {}
+_kept: dict[Path, ExitStack] = {}  # signs of runs that Dagster may not have recorded the end of yet
 
 
 @contextmanager
@@ -42,6 +43,23 @@ def alive(instance: dg.DagsterInstance, run_id: str, stopped: Callable[[], bool]
         yield
 
 
+def keep_alive(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Shows to other processes that this one executes a run, until its end is recorded.
+
+    An executor is over before Dagster records that, and has no say in it. So the sign stays until the process ends, or
+    executes another run; whoever finds it then removes it.
+    """
+    folder = _folder(instance)
+    for path in [path for path in _kept if path.parent == folder]:
+        run = instance.get_run_by_id(path.name)
+        if run is None or run.is_finished:
+            _kept.pop(path).close()
+    if run_id not in _here and (path := folder / run_id) not in _kept:
+        with suppress(OSError):  # as above
+            _kept[path] = ExitStack()
+            _kept[path].enter_context(life_sign(path))
+
+
 def is_stopped(run_id: str) -> bool:
     """Whether somebody has stopped a run of this process on purpose, by Ctrl-C for one."""
     return run_id in _here and _here[run_id]()
@@ -49,7 +67,7 @@ def is_stopped(run_id: str) -> bool:
 
 def is_dead(instance: dg.DagsterInstance, run_id: str) -> bool:
     """Whether the process that executed a run is dead, as far as this machine can know."""
-    with if_dead(_folder(instance) / run_id) as dead:
+    with if_abandoned(_folder(instance) / run_id) as dead:
         return dead
 
 
@@ -62,7 +80,7 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
     ended = []
     folder = _folder(instance)
     for path in sorted(folder.glob("[!.]*")):  # a name with a dot is that of a life sign in the making
-        with if_dead(path) as dead:
+        with if_abandoned(path) as dead:
             if dead:
                 run = instance.get_run_by_id(path.name)
                 if run and not run.is_finished:

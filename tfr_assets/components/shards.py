@@ -5,10 +5,12 @@
                 └→ …                                  ┘
 
 `write_shard` records its partition as materialized and checked at once, so that one failing shard does not take the
-others' record with it; `commit` repeats the record, because the asset's checks and `merged` wait for its output.
+others' record with it; `commit` records nothing more, and only gives the output that the asset's checks and `merged`
+wait for.
 
 With `shards: auto`, a partition is a split: how many files it has is known only once `raw` has run, and may change with
-every run, while the partitions that the UI knows stay those of the definitions that it has loaded.
+every run, while the partitions that the UI knows stay those of the definitions that it has loaded. There `commit`
+records the partitions.
 
 When the process of a run was killed, Dagster's re-execution "from failure" may hand `commit` a part of the shards only
 and would then mark all of them as materialized. So `commit` counts.
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 
 from tfr_assets.components.checks import Assigned, evaluate_shards
 from tfr_assets.components.failures import chosen_partitions, reported
@@ -41,6 +44,7 @@ Partitions that follow each other are one run; of others, Dagster makes a run fo
 
 The check `current` warns when YAML or raw data are no longer what the files were made from. The job `Verify_NAME` \
 checks files again; the button "Execute" cannot check partitions."""
+_RECORDED = {SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True}  # what tells Dagster that the events are there already
 _OF_ONE_FILE = {"path", "fingerprint", "skipped", "seconds", "records_per_second", "bytes_per_record"}
 
 
@@ -116,13 +120,16 @@ def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
 
 
 @dg.op(out=dg.Out(dg.Nothing), description="Makes sure that every shard of the run was written.")
-def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> dg.MaterializeResult:
-    """Materializes the partitions of the run, unless one of them was not handed over.
+def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> Iterator[Any]:
+    """Ends the asset's part of the run, unless a shard was not handed over; records partitions of several files.
 
     Args:
         context: The context of the step.
         plan: The whole plan.
         written: Keys of shards, what became of them, and what is shown of them.
+
+    Yields:
+        The asset's output.
 
     Raises:
         dg.Failure: Shards are missing; the message names them.
@@ -143,10 +150,13 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     with reported(dataset=plan.dataset.name):
         if reason := finish_shards(plan):
             context.log.info(f"tfds.builder_from_directory cannot load the shards: {reason}")
+    if not plan.dataset.auto:
+        yield dg.Output(None, metadata=_RECORDED)
+        return
     shown = {key: metadata for key, _, metadata in written}
     for partition, keys in files.items():
         context.add_asset_metadata(_together([shown[key] for key in keys]), partition_key=partition)
-    return dg.MaterializeResult(data_version=dg.DataVersion(_data_version(plan)))
+    yield dg.MaterializeResult(data_version=dg.DataVersion(_data_version(plan)))
 
 
 def _metadata(shard: "ShardWritten", rows: int, layout: Layout) -> dict[str, Any]:
@@ -193,7 +203,7 @@ def _story(key: str, shard: "ShardWritten") -> str:
 def _data_version(plan: "ShardingPlan") -> str:
     """Returns the version of all shards made from one inventory by the same settings.
 
-    It is one for all, and known before they are written, so that what `write_shard` and `commit` record is the same.
+    It is one for all, and known before they are written.
     """
     return f"{plan.inventory_fingerprint[:16]}-{Look(plan.dataset).shards_version}"
 

@@ -38,7 +38,7 @@ from dagster._utils import ensure_file, touch_file
 from sqlalchemy.pool import QueuePool
 
 from tfr_assets.components.home import in_home
-from tfr_assets.components.locks import locked
+from tfr_assets.records.locks import locked
 
 _KEPT = 4  # databases that are open at once: that of the runs, the index, and those of some runs
 

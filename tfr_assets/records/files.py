@@ -4,16 +4,15 @@ A temporary file is locked while its writer lives. One that nobody holds any mor
 next writer of the same name removes it.
 """
 
-import fcntl
 import glob
 import os
 import re
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfr_assets.errors import WriteError
+from tfr_assets.records.locks import if_abandoned, make_locked_file
 
 os.umask(_UMASK := os.umask(0))  # the only way to read it; done once, while importing, because it is the process's
 _MODE = 0o666 & ~_UMASK
@@ -37,7 +36,7 @@ def atomic_file(path: Path) -> Iterator[int]:
     try:
         make_folder(path.parent)
         remove_abandoned(path)
-        descriptor, temporary = _locked_temporary(path)
+        descriptor, temporary = make_locked_file(path.parent, _prefix(path), ".tmp")
         try:
             os.fchmod(descriptor, _MODE)  # mkstemp keeps the file to its owner; readers may be others
             yield descriptor
@@ -62,15 +61,6 @@ def atomic_file(path: Path) -> Iterator[int]:
         if temporary is not None:
             with suppress(OSError):  # the error that led here counts; the next writer of this name removes it
                 os.unlink(temporary)
-
-
-def _locked_temporary(path: Path) -> tuple[int, str]:
-    while True:
-        descriptor, temporary = tempfile.mkstemp(prefix=_prefix(path), suffix=".tmp", dir=path.parent)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            return descriptor, temporary
-        os.close(descriptor)  # before it was locked, another writer of the same name took it for abandoned
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -113,9 +103,9 @@ def refusals(where: Path) -> Iterator[None]:
 def remove_abandoned(path: Path) -> None:
     """Removes temporary files for `path` whose writers are gone."""
     for stray in path.parent.glob(f"{glob.escape(_prefix(path))}*.tmp"):
-        with _if_abandoned(stray) as abandoned:
+        with if_abandoned(stray) as abandoned:
             if abandoned:
-                stray.unlink()
+                stray.unlink(missing_ok=True)
 
 
 def abandoned_files(folder: Path) -> dict[Path, str]:
@@ -123,24 +113,10 @@ def abandoned_files(folder: Path) -> dict[Path, str]:
     found = {}
     for stray in sorted(folder.glob(".*.tmp")) if folder.is_dir() else []:
         if name := _TEMPORARY.fullmatch(stray.name):
-            with _if_abandoned(stray) as abandoned:
+            with if_abandoned(stray) as abandoned:
                 if abandoned:
                     found[stray] = name[1]
     return found
-
-
-@contextmanager
-def _if_abandoned(stray: Path) -> Iterator[bool]:
-    """Yields whether a temporary file has no writer any more; if so, none can take it for one meanwhile."""
-    with ExitStack() as opened:
-        try:
-            file = opened.enter_context(stray.open("rb"))
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the writer lives
-            abandoned = True
-        except OSError:  # its writer lives, or has just given it its name
-            abandoned = False
-        with suppress(FileNotFoundError):
-            yield abandoned
 
 
 def remove_durably(path: Path) -> None:
@@ -149,9 +125,9 @@ def remove_durably(path: Path) -> None:
     Raises:
         OSError: The file system refused.
     """
-    with suppress(FileNotFoundError):
-        path.unlink()
-        sync_folder(path.parent)
+    path.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):  # there is no such folder
+        sync_folder(path.parent)  # also where the file is gone already: who removed it may have been killed before this
 
 
 def make_folder(folder: Path) -> None:

@@ -5,12 +5,11 @@ hashes. It is written under a temporary name and renamed when all of it is on di
 so a running reader of an older landing is not disturbed.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 
 from tfr_assets.errors import SourceError, TfrError, WriteError
 from tfr_assets.records.files import make_folder, sync_folder
+from tfr_assets.records.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
 from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.sources.columnar import BATCH_BYTES
 from tfr_assets.sources.files import RawFile
@@ -117,7 +117,7 @@ def temporary_folder(landing: Path) -> Iterator[Path]:
     """Makes a folder beside the landings, locked while this process lives, and removes it whatever happens."""
     try:
         make_folder(landing)
-        folder, descriptor = _locked_temporary(landing)
+        descriptor, folder = make_locked_folder(landing, _TEMPORARY, mode=0o777)
     except OSError as error:
         raise WriteError(f"{landing}: cannot write there: {error.strerror}.") from error
     try:
@@ -125,35 +125,7 @@ def temporary_folder(landing: Path) -> Iterator[Path]:
     except OSError as error:  # what fails to be read is a SourceError by now
         raise WriteError(f"{landing}: cannot write there: {error}. Nothing was changed.") from error
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(descriptor)
-
-
-def _locked_temporary(landing: Path) -> tuple[Path, int]:
-    while True:
-        folder = _temporary(landing)
-        folder.mkdir()
-        with suppress(FileNotFoundError):
-            descriptor = os.open(folder, os.O_RDONLY)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if folder.exists():
-                return folder, descriptor
-            os.close(descriptor)  # before it was locked, another process took it for abandoned
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Whether the process that made a temporary folder is dead."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return False  # it is gone, or somebody else's
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+        remove_locked_folder(descriptor, folder)
 
 
 def write_parts(
@@ -224,10 +196,10 @@ def remove_landings(landing: Path, keep: Sequence[SourceFile]) -> None:
     if not landing.is_dir():
         return
     kept = {Path(part.path).parent for part in keep}
-    for folder in landing.iterdir():
-        is_old = folder.name.startswith("landed-") and folder.absolute() not in kept
-        if is_old or (folder.name.startswith(_TEMPORARY) and _is_abandoned(folder)):
+    for folder in landing.glob("landed-*"):
+        if folder.absolute() not in kept:
             shutil.rmtree(folder, ignore_errors=True)
+    remove_abandoned_folders(landing, _TEMPORARY)
 
 
 def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

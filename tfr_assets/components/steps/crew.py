@@ -1,7 +1,7 @@
 """The workers of a run, as its own process sees them. Nothing here knows Dagster, so that it can be started first."""
 
+import math
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -19,7 +19,9 @@ PRELOAD = "tfr_assets.components.preload"
 STEPS_PER_WORKER = 200  # then a fresh one takes its place: what user code leaves behind does not add up for ever
 _STREAMS = (1, 2)  # standard output and standard error
 _ATTEMPTS = 3  # to have a step done by a worker that is alive
-_PATIENCE = 10.0  # seconds that steps have to end when the run breaks off for a reason of its own
+PATIENCE = 10.0  # seconds that steps have to end when they are interrupted
+_AGAIN = 1.0  # seconds after which another interrupt means: now. Several signals of one cause come at once
+_LAST_WORDS = 5.0  # seconds that a process has to end after it closed its connection
 _START = """
 import sys
 sys.path[:] = {path!r}
@@ -40,11 +42,13 @@ class Died:
         pid: Its process.
         status: Its exit code, negative for a signal; None where that is not known, because the template died as well.
         template: How the template ended, if it did.
+        killed_because: Why the crew killed it, if it did.
     """
 
     pid: int
     status: int | None
     template: str = ""
+    killed_because: str = ""
 
 
 @dataclass
@@ -58,6 +62,7 @@ class Worker:
         handle: Becomes readable when the process ends, whoever holds the other end of the channel.
         early: Whether it was forked before the template had imported everything.
         steps: How many it was given.
+        killed_because: Why it was killed here, if it was.
     """
 
     template: "Template"
@@ -66,6 +71,21 @@ class Worker:
     handle: int
     early: bool = False
     steps: int = 0
+    killed_because: str = ""
+
+    def ends_within(self, seconds: float) -> bool:
+        """Waits for the end of the process; returns whether it has ended."""
+        return bool(wait([self.handle], max(0.0, seconds)))
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Sends a signal, if the process is still there."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.handle, number)
+
+    def kill(self, reason: str) -> None:
+        """Kills the process, and notes the reason."""
+        self.killed_because = self.killed_because or reason
+        self.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
         """Lets it end as soon as it has no step."""
@@ -167,7 +187,7 @@ class Template:
 
     def _died(self) -> TemplateDied:
         try:
-            code = self.process.wait(_PATIENCE)
+            code = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return TemplateDied("closed its connection")
         return TemplateDied(ending(code))
@@ -202,6 +222,8 @@ class Crew:
         self._template: Template | None = None
         self._idle: list[Worker] = []
         self._busy: dict[str, Worker] = {}
+        self._interrupted_at: float | None = None
+        self._deadline = math.inf  # of the steps that were interrupted
 
     def __enter__(self) -> Self:
         self._template = _prepared.pop(0) if _prepared else Template(self._preload, self._job)
@@ -239,6 +261,7 @@ class Crew:
         if not self._busy:
             time.sleep(seconds)
             return
+        self._kill_the_late()
         sources: list[Any] = [s for worker in self._busy.values() for s in (worker.channel, worker.handle)]
         ready = set(wait(sources, seconds))
         for key, worker in list(self._busy.items()):
@@ -247,7 +270,9 @@ class Crew:
                     yield key, worker.channel.recv()
                     continue
                 except (EOFError, OSError):
-                    select.select([worker.handle], [], [], _PATIENCE)
+                    if not worker.ends_within(_LAST_WORDS):
+                        worker.kill("it closed its connection to the run, and did not end")
+                        worker.ends_within(PATIENCE)
             elif worker.handle not in ready or worker.channel.poll():  # or there is more to be read first
                 continue
             del self._busy[key]
@@ -263,24 +288,36 @@ class Crew:
             worker.close()
 
     def interrupt(self) -> None:
-        """Interrupts the steps that are being executed."""
-        for worker in self._busy.values():
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(worker.handle, signal.SIGINT)
+        """Interrupts the steps that are being executed; kills those that have not ended after some seconds.
+
+        When called again, kills them at once, unless that is for the same cause.
+        """
+        now = time.monotonic()
+        if self._interrupted_at is None:
+            self._interrupted_at, self._deadline = now, now + PATIENCE
+            for worker in self._busy.values():
+                worker.send_signal(signal.SIGINT)
+        elif now > self._interrupted_at + _AGAIN:
+            self._deadline = now
+            self._kill_the_late()
+
+    def _kill_the_late(self) -> None:
+        if time.monotonic() >= self._deadline:
+            for worker in self._busy.values():
+                worker.kill("it was interrupted, and did not end in time")
 
     def __exit__(self, *_: object) -> None:
-        deadline = time.monotonic() + _PATIENCE
-        self.interrupt()
-        for worker in self._busy.values():  # none, unless the run breaks off
-            select.select([worker.handle], [], [], max(0.0, deadline - time.monotonic()))
+        if self._busy:  # the run breaks off
+            self.interrupt()
         workers = [*self._idle, *self._busy.values()]
         for worker in workers:
             worker.channel.close()
+        deadline = time.monotonic() + PATIENCE
         for worker in workers:
-            select.select([worker.handle], [], [], max(0.0, deadline - time.monotonic()))
+            worker.ends_within(deadline - time.monotonic())
             os.close(worker.handle)
         if self._template:
-            self._template.close()
+            self._template.close()  # and with it who has not ended
 
     def _free_worker(self) -> Worker:
         while self._idle:
@@ -311,9 +348,9 @@ class Crew:
 
 def _how_it_died(worker: Worker) -> Died:
     try:
-        return Died(worker.pid, worker.template.reap(worker.pid))
+        return Died(worker.pid, worker.template.reap(worker.pid), killed_because=worker.killed_because)
     except TemplateDied as error:
-        return Died(worker.pid, None, str(error))
+        return Died(worker.pid, None, str(error), worker.killed_because)
 
 
 def ending(code: int) -> str:

@@ -19,8 +19,10 @@ from dagster._core.executor.base import Executor
 from dagster._utils.error import SerializableErrorInfo
 
 from tfr_assets.components.steps.assignment import Assignment, Over, fingerprint
-from tfr_assets.components.steps.crew import Crew, Died, TemplateDied, ending
+from tfr_assets.components.steps.crew import PATIENCE, Crew, Died, TemplateDied, ending
 
+STOPPING = "stopping the running steps"  # how the event starts that tells of an interrupt
+_STOPPING = f"{STOPPING}; those that have not ended in {PATIENCE:g} s are killed, or at once if you interrupt again"
 _POLL_SECONDS = 0.1  # how long an interrupt, a retry or a free slot of a pool may go unnoticed
 
 
@@ -91,9 +93,7 @@ class WarmExecutor(Executor):
         reported: set[str] = set()  # steps in work that have said how they ended
         while crew.busy or not (stopping or active.is_complete):
             if active.check_for_interrupts():
-                yield DagsterEvent.engine_event(
-                    plan_context, "Stopping the running steps", EngineEventData.interrupted(crew.busy)
-                )
+                yield DagsterEvent.engine_event(plan_context, _STOPPING, EngineEventData.interrupted(crew.busy))
                 stopping = True
                 active.mark_interrupted()
                 crew.interrupt()
@@ -119,7 +119,7 @@ class WarmExecutor(Executor):
                     if key not in reported and what.error:
                         yield from self._fail(plan_context, active, key, what.error, final=what.interrupted)
                 elif key not in reported:
-                    yield from self._fail(plan_context, active, key, _died(key, what))
+                    yield from self._fail(plan_context, active, key, _died(key, what), final=stopping)
                 active.verify_complete(plan_context, key)
                 reported.discard(key)
             yield from active.plan_events_iterator(plan_context)
@@ -149,7 +149,9 @@ def _died(key: str, died: Died) -> SerializableErrorInfo:
     if died.status is None:
         return _template_died(died.template)
     says = f"step {key}: its process {died.pid} {ending(died.status)}"
-    if died.status == -signal.SIGKILL:
+    if died.status == -signal.SIGKILL and died.killed_because:
+        says += f", by this run: {died.killed_because}. Launch the run again"
+    elif died.status == -signal.SIGKILL:
         says += (
             ", most likely by the system because memory ran out (or by `kill -9`). Let fewer steps run at once "
             "(TFR_WORKERS=1), give the machine or container more memory, or plan more, smaller shards. Then launch the "

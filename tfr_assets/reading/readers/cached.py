@@ -4,12 +4,8 @@ What is kept are parsed batches; where each epoch shall have an order of its own
 """
 
 import dataclasses
-import fcntl
-import os
-import shutil
 import tempfile
 import weakref
-from contextlib import suppress
 from pathlib import Path
 
 import tensorflow as tf
@@ -20,6 +16,7 @@ from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.reading.readers.source import batches, rebatched, records_in
 from tfr_assets.reading.readers.stepwise import parsed_in_parallel
+from tfr_assets.records.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
 
 _PREFIX = "tfr-cache-"
 
@@ -40,9 +37,10 @@ def cache_file(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     Raises:
         WriteError: There is no place for it.
     """
-    folder, lock = _own_folder(Path(options.cache_folder or tempfile.gettempdir()))
+    lock, folder = _own_folder(Path(options.cache_folder or tempfile.gettempdir()))
     dataset = _cached(files, options, str(folder / "epoch"))
-    weakref.finalize(dataset, _remove, folder, lock)  # also when Python ends; datasets made of this one keep it alive
+    # also when Python ends; datasets made of this one keep it alive
+    weakref.finalize(dataset, remove_locked_folder, lock, folder)
     return dataset
 
 
@@ -61,31 +59,11 @@ def _cached(files: RecordFiles, options: ReadOptions, path: str) -> tf.data.Data
     return whole.prefetch(tf.data.AUTOTUNE)
 
 
-def _own_folder(parent: Path) -> tuple[Path, int]:
+def _own_folder(parent: Path) -> tuple[int, Path]:
     """Makes a folder, locked while this process lives, and removes those whose processes are gone."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        for other in parent.glob(f"{_PREFIX}*"):
-            _remove_abandoned(other)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        lock = os.open(folder, os.O_RDONLY)
+        remove_abandoned_folders(parent, _PREFIX)
+        return make_locked_folder(parent, _PREFIX)
     except OSError as error:
         raise WriteError(f"cannot make a folder for the cache in {parent}: {error.strerror}; give another") from error
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return folder, lock
-
-
-def _remove_abandoned(folder: Path) -> None:
-    with suppress(FileNotFoundError, PermissionError):  # another process removes it; another user's is his business
-        lock = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)  # its process lives
-        else:
-            _remove(folder, lock)
-
-
-def _remove(folder: Path, lock: int) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)

@@ -10,7 +10,6 @@ leaves alone for a second, data and page cache; whoever is the first to use it a
 the disk.
 """
 
-import fcntl
 import mmap
 import os
 import pickle
@@ -21,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, TfrError, WriteError
 from tfr_assets.records.features import FeatureOptions
+from tfr_assets.records.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers.measurement import WriterMeasurement
 from tfr_assets.writing.writers.pieces import Piece
@@ -117,24 +117,14 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
     """Makes a temporary folder and removes it whatever happens; with it goes what killed processes left."""
     where = folder or Path(tempfile.gettempdir())
     try:
-        for stray in where.glob(f"{_SCRATCH}*"):
-            with suppress(OSError), _locked(stray):  # gone, in use, or of another user
-                shutil.rmtree(stray, ignore_errors=True)
-        with tempfile.TemporaryDirectory(dir=where, prefix=_SCRATCH) as name, _locked(Path(name)):
-            yield Path(name)
+        remove_abandoned_folders(where, _SCRATCH)
+        lock, folder = make_locked_folder(where, _SCRATCH)
+        try:
+            yield folder
+        finally:
+            remove_locked_folder(lock, folder)
     except OSError as error:
         raise WriteError(f"cannot measure writers in {where}: {error.strerror or error}. Free space there") from error
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Holds a folder for this process; raises BlockingIOError where another one does."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _measurement(contestant: Contestant, first: _Turn, *turns: _Turn) -> WriterMeasurement:

@@ -7,12 +7,21 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_for
-from tfr_assets.components.locks import if_dead, life_sign, lock, locked, unlock
+from tfr_assets.records.locks import (
+    if_abandoned,
+    life_sign,
+    lock,
+    locked,
+    make_locked_folder,
+    remove_abandoned_folders,
+    remove_locked_folder,
+    unlock,
+)
 
 _HOLD = """
 import sys, time
 from pathlib import Path
-from tfr_assets.components.locks import {how}
+from tfr_assets.records.locks import {how}
 with {how}(Path(sys.argv[1])):
     Path(sys.argv[2]).touch()
     while Path(sys.argv[2]).exists():
@@ -29,7 +38,7 @@ def hold(how: str, path: Path) -> "tuple[subprocess.Popen[bytes], Path]":
 
 
 def is_dead(path: Path) -> bool:
-    with if_dead(path) as dead:
+    with if_abandoned(path) as dead:
         return dead
 
 
@@ -51,7 +60,7 @@ def test_a_killed_process_is_dead_and_one_that_ended_leaves_nothing(path: Path) 
     process.kill()
     process.wait()
     assert is_dead(path)
-    with if_dead(path) as first:
+    with if_abandoned(path) as first:
         assert first and not is_dead(path)  # one ends the run, not two
         path.unlink()
     assert not is_dead(path)
@@ -81,3 +90,48 @@ def test_a_lock_is_held_by_one_and_freed_by_a_kill(folder: bool, path: Path) -> 
     unlock(file)
     with locked(path):
         assert lock(path, wait=False) is None
+
+
+def test_a_folder_is_never_taken_for_abandoned_between_its_making_and_its_lock(tmp_path: Path) -> None:
+    """One process makes folders and needs them; another removes abandoned ones all the time."""
+    code = """
+import sys
+from pathlib import Path
+from tfr_assets.records.locks import remove_abandoned_folders
+print("removing", flush=True)
+while True:
+    remove_abandoned_folders(Path(sys.argv[1]), ".work-")
+"""
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as remover:
+        try:
+            assert remover.stdout and remover.stdout.readline() == b"removing\n"
+            for _ in range(500):
+                file, folder = make_locked_folder(tmp_path, ".work-")
+                (folder / "one").mkdir()
+                (folder / "one" / "two").touch()
+                assert (folder / "one" / "two").exists()
+                remove_locked_folder(file, folder)
+        finally:
+            remover.kill()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_a_killed_process_is_removed_and_another_one_is_not(tmp_path: Path) -> None:
+    code = """
+import sys, time
+from pathlib import Path
+from tfr_assets.records.locks import make_locked_folder
+file, folder = make_locked_folder(Path(sys.argv[1]), ".work-")
+(folder / "half").touch()
+print("made", flush=True)
+time.sleep(600)
+"""
+    file, mine = make_locked_folder(tmp_path, ".work-")
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as killed:
+        assert killed.stdout and killed.stdout.readline() == b"made\n"
+        remove_abandoned_folders(tmp_path, ".work-")
+        assert len(list(tmp_path.iterdir())) == 2
+        killed.kill()
+    remove_abandoned_folders(tmp_path, ".work-")
+    assert list(tmp_path.iterdir()) == [mine]
+    remove_locked_folder(file, mine)
