@@ -22,7 +22,7 @@ from rich.text import Text
 
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
-from tfr_assets.project import PROJECT_VARIABLE
+from tfr_assets.project import PROJECT_VARIABLE, find_project
 from tfr_assets.reading.names import READER_NAMES
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class _DatasetOrFiles(_Files):
         if not Path(value).exists() and not (data_root() / value).is_dir():
             from tfr_assets.components.load import dataset_names
 
-            if value in dataset_names():
+            if find_project() and value in dataset_names():
                 return data_root() / value
         return super().convert(value, param, ctx)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout, data_root
+from tfr_assets.project import find_project
 from tfr_assets.records.report import FileReport, examine_written, faulty
 from tfr_assets.records.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Audit, audit_dataset, audit_folder
@@ -89,7 +90,7 @@ def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport
         A report of each other file that is missing or not of the plan.
     """
     folders = [path for path in map(Path.absolute, paths) if path.parent == data_root()]
-    if not folders:
+    if not folders or find_project() is None:  # a copy of a dataset's folder can be verified anywhere
         return []
     from tfr_assets.components.load import dataset_names, load_component  # Dagster: only where a dataset is meant
 
