@@ -43,7 +43,7 @@ from tfr_assets.sources.landing import (
     write_parts,
 )
 from tfr_assets.sources.names import ENDINGS
-from tfr_assets.sources.paths import find_data, first_folder
+from tfr_assets.sources.paths import DataFiles, find_data, first_folder
 from tfr_assets.sources.python_values import Form
 from tfr_assets.sources.schema import TypesTooNarrowError, common_schema, conform, empty_batch, plain_schema
 from tfr_assets.sources.shuffle import shuffle
@@ -183,8 +183,8 @@ def _refuse_own_output(source: Source, landing: Path) -> None:
 
 def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
     _refuse_own_output(source, landing)
-    raw, others = find_data(source)
-    format_ = raw[0].format
+    data = find_data(source)
+    raw, format_ = data.files, data.files[0].format
     check_options(format_, source.options)
     files = _hash(raw, progress)
     # The ending .tsv is the only one that makes the same bytes other rows.
@@ -203,7 +203,7 @@ def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
         files = [replace(file, rows=rows) for file, rows in zip(files, landed.raw_rows, strict=True)]
         inventory = _inventory(source, files, landed, fingerprint)
     _check_unchanged(raw, files)
-    warnings = [_warn_of_ignored(others, landing), _warn_of_header(inventory)]
+    warnings = [_warn_of_ignored(data, landing), _warn_of_header(inventory)]
     return replace(inventory, warnings=tuple(filter(None, warnings)))
 
 
@@ -226,10 +226,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _warn_of_ignored(files: Sequence[str], landing: Path) -> str:
-    """Lists files of a folder that are no tables, and returns what to tell of them."""
+def _warn_of_ignored(data: DataFiles, landing: Path) -> str:
+    """Lists what of a folder is left out, and returns what to tell of it."""
     ignored = Ignored(None, ENDINGS, "a table")
-    lines = [line for file in files if (line := ignored.add(file))]
+    lines = [line for file in data.ignored if (line := ignored.add(file))]
+    lines += [ignored.add_link(link) for link in data.links]
     warning = ignored.warning()
     if not warning:
         (landing / SKIPPED).unlink(missing_ok=True)
