@@ -77,13 +77,16 @@ def kept() -> int:
     return len(generated_module._functions)
 
 
+def captured_by_another(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """A dataset that holds another one, of which no Python object is left."""
+    return tf.data.Dataset.range(2).flat_map(lambda _: dataset)
+
+
 def test_a_generator_is_kept_for_as_long_as_any_dataset_or_iterator_of_it_and_no_longer() -> None:
     before = kept()
     iterator = iter(generated(up_to, NUMBER).map(lambda value: value + 1).repeat(2).prefetch(1))
-    captured = generated(up_to, NUMBER).map(lambda value: value + 10)  # of no Python object, from here on
-    nested = tf.data.Dataset.range(2).flat_map(lambda _: captured)
+    nested = captured_by_another(generated(up_to, NUMBER).map(lambda value: value + 10))
     traced = tf.data.Dataset.range(2).flat_map(lambda stop: generated(up_to, NUMBER, (stop + 1,)))
-    del captured
     assert kept() == before + 3
     assert [int(value) for value in iterator] == [1, 2, 3] * 2
     for _ in range(2):

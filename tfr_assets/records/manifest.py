@@ -172,6 +172,8 @@ def _read(
         marks=tuple(Mark(_count(n), _count(at), _hex(_DIGEST, so_far)) for n, at, so_far in marks),
         index=None if index is None else _index(*index),
     )
+    if manifest.features and made_from.get("features", manifest.features.fingerprint) != manifest.features.fingerprint:
+        raise ValueError("its records are not parsed by what it was made from")
     for mark, following in pairwise(manifest.bounds):
         if manifest.marks and not (mark.records < following.records and mark.bytes < following.bytes):
             raise ValueError("marks are not in order")

@@ -197,7 +197,7 @@ def _of_files(source: Source, landing: Path, progress: Progress) -> Inventory:
     if source.shuffle_seed is None and source.splits is None and all(map(is_in_place, raw)):
         inventory = _in_place(source, raw, files, fingerprint)
     if inventory is None:
-        landed = find_landed(landing, fingerprint)
+        landed = find_landed(landing, fingerprint, len(raw))
         if landed is None:
             landed = _land_files(source, raw, files, landing, fingerprint, progress)
         files = [replace(file, rows=rows) for file, rows in zip(files, landed.raw_rows, strict=True)]

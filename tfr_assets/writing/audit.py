@@ -13,13 +13,13 @@ from typing import Any
 
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path, set_of
-from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import abandoned_files
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.scan import Fault, FaultKind
 from tfr_assets.records.sealed import unseal
 from tfr_assets.sources import Inventory
 from tfr_assets.sources.landing import landing_problem
+from tfr_assets.writing.shard import load_feature_spec
 from tfr_assets.writing.stray import MERGED, SHARD, names_in, places_of
 from tfr_assets.writing.tfds import FEATURES, INFO, tfds_files
 from tfr_assets.writing.tfds_features import LABELS, image_facts
@@ -66,20 +66,19 @@ def audit_folder(folder: Path) -> Audit:
     """
     names = names_in(folder)
     manifests = {name: manifest for name in names if (manifest := Manifest.load(folder / name))}
-    spec = _sealed(feature_spec_path(folder))
-    features = FeatureSpec.from_json(spec["features"]) if spec else None
+    spec = load_feature_spec(folder)
+    features, listed = spec or (None, ())
     faults: list[Fault] = []
     notes: list[Note] = []
     if spec is None and feature_spec_path(folder).exists():
         faults.append(_beside(feature_spec_path(folder), f"it is damaged; {_AGAIN}"))
-    listed = set(spec["files"]) if spec else set()
     splits = {_stem(name) for name in listed}  # `write` lists those of its last call, other splits may lie beside them
-    expected = listed.union(*(set_of(name) for name in manifests))
+    expected = set(listed).union(*(set_of(name) for name in manifests))
     there = {name for name in names if (folder / name).is_file() or manifest_path(folder / name).exists()}
     for name in sorted(expected - there):
         faults.append(_fault(folder / name, FaultKind.MISSING, f"with its manifest; {_AGAIN}"))
     for name, manifest in sorted(manifests.items()):
-        if spec and name in listed and manifest.features != features:
+        if name in listed and manifest.features != features:
             faults.append(_beside(feature_spec_path(folder), f"{name} was written by another feature spec; {_AGAIN}"))
         elif (
             listed and name not in listed and set_of(name) and (_is_of_dataset(folder / name) or _stem(name) in splits)
