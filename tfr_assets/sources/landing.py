@@ -107,13 +107,18 @@ def find_landed(landing: Path, fingerprint: str, raw_files: int = 0) -> Landed |
         record = unseal((folder / "landing.json").read_bytes()) or {}
         parts = [SourceFile.from_json(part) for part in record.pop("parts")]
         landed = Landed(tuple(_landed_part(folder, part) for part in parts), tuple(record.pop("raw_rows")), **record)
+        return landed if _adds_up(landed, raw_files) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SourceError):
         return None
-    counts, rows = landed.raw_rows, sum(part.rows for part in landed.parts)
-    splits = landed.splits or {"all": rows}
-    if len(counts) != raw_files or not all(map(is_count, (*counts, *splits.values()))):
-        return None
-    return landed if sum(splits.values()) == rows and sum(counts) in (rows, *([] if counts else [0])) else None
+
+
+def _adds_up(landed: Landed, raw_files: int) -> bool:
+    """Whether raw files, splits and parts hold the same rows."""
+    rows = sum(part.rows for part in landed.parts)
+    splits = {"all": rows} if landed.splits is None else landed.splits
+    if len(landed.raw_rows) != raw_files or not all(map(is_count, (*landed.raw_rows, *splits.values()))):
+        return False
+    return sum(splits.values()) == rows and (not raw_files or sum(landed.raw_rows) == rows)
 
 
 def _landed_part(folder: Path, recorded: SourceFile) -> SourceFile:
