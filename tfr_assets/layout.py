@@ -27,6 +27,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.project import find_project
 
 DATA_VARIABLE = "TFR_DATA"
 _SHARD_NAME = re.compile(r"(.*\.tfrecord-)\d{5}-of-(\d{5})")
@@ -37,9 +38,8 @@ def data_root() -> Path:
     """Returns the folder of all datasets: `$TFR_DATA`, else `data` in the project, else in the working directory."""
     if value := os.environ.get(DATA_VARIABLE):  # set but empty counts as unset
         return Path(value).expanduser().absolute()
-    project = Path(__file__).parent.parent
-    home = project if (project / "pyproject.toml").is_file() else Path.cwd()
-    return home / "data"
+    project = find_project()
+    return (project.root if project else Path.cwd()) / "data"
 
 
 @dataclass(frozen=True)

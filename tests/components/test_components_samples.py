@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tfr_assets.components.load import PROJECT, load_component
+from tfr_assets.components.load import load_component
 from tfr_assets.components.previews import previews
+from tfr_assets.project import current_project
 from tfr_assets.samples.digits import digit_files
 from tfr_assets.samples.folder import write_folder
 from tfr_assets.samples.mixed import mixed_files
@@ -37,7 +38,7 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         source = found[1].source
     finally:
         del os.environ["TFR_DATA"]
-    said = str(PROJECT)
+    said = str(current_project().root)
     moved = seen_from(root, _moved(source, said, str(root)))
     yield name, take_inventory(moved, root / "landing")
 

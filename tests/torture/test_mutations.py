@@ -16,6 +16,7 @@ import pytest
 
 from tfr_assets.components.load import dataset_names, load_component
 from tfr_assets.errors import TfrError
+from tfr_assets.project import find_project
 from tfr_assets.reading.bench.hardware import Hardware
 from tfr_assets.reading.recommendation import Recommendation, recommended_reader
 from tfr_assets.records import marks
@@ -239,6 +240,7 @@ def test_yaml_may_hold_anything(fast_folder: Path) -> None:
 
 def _mutate_yaml(root: Path, file: Path) -> None:
     choose = choices("yaml")
+    project = find_project(root)
     sys.path.insert(0, str(root))
     for case in cases(short=len(YAML_SNIPPETS)):
         text = YAML.encode()
@@ -249,5 +251,5 @@ def _mutate_yaml(root: Path, file: Path) -> None:
         (root / "case").write_text(repr(text[:2000]))
         file.write_bytes(text)
         signal.alarm(PATIENCE)
-        _or_error(lambda: [load_component(name, root) for name in dataset_names(root)])
+        _or_error(lambda: [load_component(name, project) for name in dataset_names(project)])
         signal.alarm(0)

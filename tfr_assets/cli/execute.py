@@ -27,18 +27,14 @@ from sqlalchemy.exc import DBAPIError
 from tfr_assets.cli.signals import stop_signal, stopped_once
 from tfr_assets.components.apart import WAITING
 from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
-from tfr_assets.components.load import load_definitions
+from tfr_assets.components.load import forget_definitions, load_definitions
 from tfr_assets.components.look import Look
 from tfr_assets.components.runs import TERMINAL_TAG, alive
 from tfr_assets.errors import ConfigError
+from tfr_assets.project import current_project
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
 
-# where the UI finds the jobs: workspace.yaml names the location, Dagster the repository
-_ORIGIN = RemoteRepositoryOrigin(
-    ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name="tfr_assets.definitions"), "tfr_assets"),
-    "__repository__",
-)
 _STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "WorkerDied", "TemplateDied"}  # by the same signal
 _POLL_SECONDS = 0.1
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
@@ -185,7 +181,7 @@ def _create_run(
     dataset: str, job_name: str, keys: list[str], run_id: str, instance: dg.DagsterInstance
 ) -> tuple[ReconstructableJob, dg.DagsterRun]:
     """Records a run as the UI would, so that the UI counts it for the job."""
-    load_definitions.cache_clear()  # the run before may have planned another number of shards
+    forget_definitions()  # the run before may have planned another number of shards
     arguments: Any = (dataset, job_name)
     job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, arguments, {})
     loaded = job.repository.get_definition().repository_load_data
@@ -198,11 +194,18 @@ def _create_run(
             TERMINAL_TAG: f"{socket.gethostname()}, process {os.getpid()}",
             MAX_RETRIES_TAG: "0",  # whoever sits at the terminal decides whether to run it again
         },
-        remote_job_origin=_ORIGIN.get_job_origin(job_name),
+        remote_job_origin=_origin().get_job_origin(job_name),
         job_code_origin=job.get_python_origin(),
         repository_load_data=loaded,
     )
     return job.with_repository_load_data(loaded), run
+
+
+def _origin() -> RemoteRepositoryOrigin:
+    """Returns where the UI finds the jobs: the project names the location, Dagster the repository."""
+    project = current_project()
+    target = LoadableTargetOrigin(module_name=project.definitions_module)
+    return RemoteRepositoryOrigin(ManagedGrpcPythonEnvCodeLocationOrigin(target, project.location), "__repository__")
 
 
 def _end_if_unfinished(run_id: str, instance: dg.DagsterInstance) -> None:

@@ -9,21 +9,30 @@ import dagster as dg
 from sqlalchemy.exc import DBAPIError
 from yaml import YAMLError
 
-from tfr_assets.components.load import PROJECT
 from tfr_assets.components.locks import locked
 from tfr_assets.components.runs import end_dead_runs
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.layout import DATA_VARIABLE, data_root
+from tfr_assets.project import current_project
 
 
 def dagster_home() -> Path:
-    """Returns `$DAGSTER_HOME`, by default the project; set but empty counts as unset."""
-    return Path(os.environ.get("DAGSTER_HOME") or PROJECT)
+    """Returns `$DAGSTER_HOME`; where that is unset or empty, the project's folder, or `.dagster` in it.
+
+    The folder itself, if it has a `dagster.yaml`: Dagster would fill it with folders of its own otherwise.
+
+    Raises:
+        ConfigError: It is not set, and there is no project.
+    """
+    if value := os.environ.get("DAGSTER_HOME"):
+        return Path(value).expanduser().absolute()
+    project = current_project().root
+    return project if (project / "dagster.yaml").is_file() else project / ".dagster"
 
 
 @contextmanager
 def open_instance() -> Iterator[dg.DagsterInstance]:
-    """Yields the instance of `$DAGSTER_HOME`, by default the project's own, after it has ended runs of dead processes.
+    """Yields the instance of `dagster_home()`, after it has ended runs of dead processes.
 
     Raises:
         ConfigError: There is no such folder, or its `dagster.yaml` cannot be understood.
@@ -33,8 +42,6 @@ def open_instance() -> Iterator[dg.DagsterInstance]:
     os.environ["DAGSTER_HOME"] = str(home)
     if os.environ.get(DATA_VARIABLE):
         os.environ[DATA_VARIABLE] = str(data_root())  # the same folder for the steps, wherever they are started
-    if home == PROJECT:
-        os.chdir(PROJECT)  # the paths in the project's dagster.yaml are relative
     with _explained(home), _open(home) as instance:
         end_dead_runs(instance)
         yield instance
@@ -42,6 +49,8 @@ def open_instance() -> Iterator[dg.DagsterInstance]:
 
 def _open(home: Path) -> dg.DagsterInstance:
     try:
+        if home.name == ".dagster":  # where there is no other; one that was named and is not there is a mistake
+            home.mkdir(exist_ok=True)
         if not home.is_dir():
             return dg.DagsterInstance.get()  # says so
         with locked(home):  # the first one makes the databases; two at once would spoil them
@@ -57,7 +66,8 @@ def _explained(home: Path) -> Iterator[None]:
     except DBAPIError as error:
         raise TfrError(_not_stored(home, str(error.orig))) from error
     except OSError as error:
-        if error.filename is None or home not in Path(error.filename).absolute().parents:
+        path = Path(error.filename or "/").absolute()
+        if home not in (path, *path.parents):
             raise
         raise TfrError(_not_stored(home, f"{error.strerror}: {error.filename}")) from error
 

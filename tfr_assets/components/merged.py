@@ -26,6 +26,7 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
     @dg.asset(
         **look.asset("merged", _DESCRIPTION, {"tensorflow", "file"}, code_version=look.shards_version),
         deps=[dg.AssetDep(look.key("shards"), partition_mapping=dg.AllPartitionMapping())],
+        backfill_policy=dg.BackfillPolicy.single_run(),  # as `raw`
         automation_condition=look.follows,
         freshness_policy=dg.FreshnessPolicy.time_window(look.freshness) if look.freshness else None,
     )

@@ -28,7 +28,11 @@ def build_raw(look: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefiniti
     """Returns the asset `raw` of a dataset, which comes after the assets `deps`."""
     dataset = look.dataset
 
-    @dg.asset(**look.asset("raw", _DESCRIPTION, _kinds(dataset.source), code_version=look.raw_version), deps=deps)
+    @dg.asset(
+        **look.asset("raw", _DESCRIPTION, _kinds(dataset.source), code_version=look.raw_version),
+        deps=deps,
+        backfill_policy=dg.BackfillPolicy.single_run(),  # `dg launch --partition-range` asks for it, of every asset
+    )
     def raw(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         from tfr_assets.sources import preview
         from tfr_assets.writing.raw import materialize_raw

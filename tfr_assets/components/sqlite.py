@@ -37,6 +37,7 @@ from dagster._serdes import ConfigurableClassData
 from dagster._utils import ensure_file, touch_file
 from sqlalchemy.pool import QueuePool
 
+from tfr_assets.components.home import in_home
 from tfr_assets.components.locks import locked
 
 _KEPT = 4  # databases that are open at once: that of the runs, the index, and those of some runs
@@ -197,7 +198,7 @@ class KeptSqliteStorage(DagsterSqliteStorage):
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> "KeptSqliteStorage":
         """See `ConfigurableClass`."""
-        return cls.from_local(inst_data=inst_data, **config_value)
+        return cls.from_local(inst_data=inst_data, base_dir=in_home(config_value["base_dir"]))
 
 
 @contextmanager
@@ -229,4 +230,4 @@ class DirectLogManager(LocalComputeLogManager):
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> "DirectLogManager":
         """See `ConfigurableClass`."""
-        return cls(inst_data=inst_data, **config_value)
+        return cls(inst_data=inst_data, **config_value | {"base_dir": in_home(config_value["base_dir"])})

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import dagster as dg
 
-from tfr_assets.components.load import PROJECT
+from tfr_assets.project import current_project
 
 _MADE = {
     "digits": "1,797 handwritten digits as PNG files, a folder a class; from scikit-learn.",
@@ -30,7 +30,7 @@ def _files_asset(name: str, description: str) -> dg.AssetsDefinition:
 
         module = import_module(f"tfr_assets.samples.{name}")
         make: Callable[[], Mapping[str, bytes]] = getattr(module, f"{name.removesuffix('s')}_files")
-        folder, made = PROJECT / "raw" / name, make()
+        folder, made = current_project().root / "raw" / name, make()
         size = write_folder(folder, made)
         # the content's hash: making the same files again shall not mark what follows as stale
         version = hashlib.sha256(b"".join(made.values())).hexdigest()[:16]

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import Layout, manifest_path
+from tfr_assets.project import find_project
 from tfr_assets.reading.files import RecordFiles, gather, lines
 from tfr_assets.reading.remote import locate_url
 from tfr_assets.reading.sets import CHOICES, FileChoice, command_for, sets_of
-
-_DEFINED = Path(__file__).parent.parent / "defs"  # a folder for each dataset that the project defines
 
 
 def locate(
@@ -72,7 +71,9 @@ def locate(
 
 def _check_name(name: str, root: Path) -> None:
     """Refuses the name of a dataset that is neither on disk nor defined."""
-    entries = [entry for parent in (root, _DEFINED) if parent.is_dir() for entry in parent.iterdir() if entry.is_dir()]
+    project = find_project()
+    folders = [root, *([project.defs] if project else [])]
+    entries = [entry for parent in folders if parent.is_dir() for entry in parent.iterdir() if entry.is_dir()]
     known = sorted({entry.name for entry in entries if entry.name[0] not in "_."})
     if name in known:
         return

@@ -1,0 +1,73 @@
+"""Which project a command works for: that of the working directory, as `dg` finds it, or one that is named."""
+
+from pathlib import Path
+
+import pytest
+
+from tfr_assets.errors import ConfigError
+from tfr_assets.layout import data_root
+from tfr_assets.project import current_project, find_project
+
+CONFIGURED = '[tool.dg.project]\nroot_module = "sales_data"\n'
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("TFR_PROJECT", raising=False)
+    monkeypatch.delenv("TFR_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_nearest_project_above_the_working_directory(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (elsewhere / "pyproject.toml").write_text(CONFIGURED)
+    inner = elsewhere / "some" / "package"
+    inner.mkdir(parents=True)
+    (elsewhere / "some" / "pyproject.toml").write_text("[project]\nname = 'not of dagster'\n")
+    monkeypatch.chdir(inner)
+    project = current_project()
+    assert (project.root, project.root_module) == (elsewhere, "sales_data")
+    assert (project.defs_module, project.definitions_module) == ("sales_data.defs", "sales_data.definitions")
+    assert project.location == elsewhere.name
+    assert data_root() == elsewhere / "data"
+
+
+def test_what_is_configured_beside_the_package(elsewhere: Path) -> None:
+    (elsewhere / "dg.toml").write_text(
+        '[project]\nroot_module = "sales_data"\ndefs_module = "sales_data.all"\ncode_location_name = "sales"\n'
+        'code_location_target_module = "sales_data.entry"\n'
+    )
+    (elsewhere / "src" / "sales_data" / "all").mkdir(parents=True)
+    project = current_project()
+    assert (project.defs_module, project.definitions_module, project.location) == (
+        "sales_data.all", "sales_data.entry", "sales",
+    )  # fmt: skip
+    assert project.defs == elsewhere / "src" / "sales_data" / "all"
+
+
+def test_the_named_project_comes_first(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("here", "there"):
+        (elsewhere / name).mkdir()
+        (elsewhere / name / "pyproject.toml").write_text(CONFIGURED)
+    monkeypatch.chdir(elsewhere / "here")
+    monkeypatch.setenv("TFR_PROJECT", str(elsewhere / "there"))
+    assert current_project().root == elsewhere / "there"
+    monkeypatch.setenv("TFR_PROJECT", str(elsewhere))
+    with pytest.raises(ConfigError, match=r"is no Dagster project: it has no pyproject.toml with \[tool.dg.project\]"):
+        current_project()
+
+
+def test_no_project_at_all(elsewhere: Path) -> None:
+    assert find_project() is None
+    assert data_root() == elsewhere / "data"
+    with pytest.raises(ConfigError, match=r"there is no Dagster project in .* or above it\. .*tfr --project FOLDER"):
+        current_project()
+
+
+def test_a_broken_configuration_is_named(elsewhere: Path) -> None:
+    (elsewhere / "pyproject.toml").write_text("[tool.dg.project]\n")
+    with pytest.raises(ConfigError, match=r"pyproject.toml: \[tool.dg.project\] needs `root_module`"):
+        find_project()
+    (elsewhere / "pyproject.toml").write_text("[tool.dg\n")
+    with pytest.raises(ConfigError, match=r"pyproject.toml: .*line 1"):
+        find_project()
