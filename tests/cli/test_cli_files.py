@@ -86,6 +86,19 @@ def test_json_carries_the_same_facts(file: Path) -> None:
     assert {"truncated record", "wrong number of bytes", "wrong number of records"} <= kinds
 
 
+def test_json_carries_notes_too(file: Path) -> None:
+    foreign = file.with_name("foreign.tfrecord")
+    foreign.write_bytes(frame(b"abc"))
+    left = file.with_name(f".{file.name}.abcd1234.tmp")
+    left.write_bytes(b"half")
+    done = tfr("verify", file.parent, "--json")
+    assert done.returncode == 0
+    notes = {report["path"]: report["notes"] for report in json.loads(done.stdout) if report["ok"]}
+    assert notes[str(file)] == []
+    assert "no manifest vouches for it" in notes[str(foreign)][0]
+    assert "left by a process that was killed" in notes[str(left)][0]
+
+
 def test_a_folder_means_all_its_files_and_those_that_are_missing(file: Path) -> None:
     (file.parent / "foreign.tfrecord.gz").write_bytes(gzip.compress(frame(b"abc")))
     assert tfr("verify", file.parent).returncode == 0

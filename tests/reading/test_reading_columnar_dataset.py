@@ -2,21 +2,27 @@
 
 import gc
 import threading
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, reject
+from hypothesis import strategies as st
 
 import tfr_assets
 from tests.records.reference import examples
 from tests.records.tables import Table, tables
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, SchemaError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.hand_over import HandedOver
+from tfr_assets.reading.locate import locate
+from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.records.index import read_index
 
@@ -34,7 +40,11 @@ def check(layout: Layout, **options: Any) -> None:
     ours, theirs = both(layout, **options)
     assert ours.element_spec == theirs.element_spec
     assert ours.cardinality() == theirs.cardinality()
-    for found, wanted in zip(list(ours), list(theirs), strict=True):
+    check_batches(list(ours), list(theirs))
+
+
+def check_batches(ours: list[Any], theirs: list[Any]) -> None:
+    for found, wanted in zip(ours, theirs, strict=True):
         assert list(found) == list(wanted)
         for name, tensor in wanted.items():
             assert found[name].dtype == tensor.dtype, name
@@ -102,6 +112,38 @@ def test_tensors_are_as_tensorflow_parses_them(written: Written, tensor: str) ->
 @given(table=tables())
 def test_any_table_is_as_tensorflow_parses_it(tmp_path_factory: Any, table: Table) -> None:
     check(write_dataset(pa.Table.from_batches([table.batch]), tmp_path_factory.mktemp("d"), shards=2), batch_size=3)
+
+
+@examples(4)
+@given(table=tables(), lost=st.sets(st.integers(0, 7), max_size=3))
+@pytest.mark.parametrize("on_error", ["raise", "skip", "unchecked"])
+def test_whatever_is_lost_the_rest_is_as_tensorflow_parses_it(
+    tmp_path_factory: Any, on_error: Any, table: Table, lost: set[int]
+) -> None:
+    try:
+        layout = write_dataset(pa.Table.from_batches([table.batch]), tmp_path_factory.mktemp("d"), shards=2)
+    except SchemaError:
+        reject()  # a null among the values of a dictionary, which is not counted among the column's
+    files, options = locate(layout.shards), ReadOptions(batch_size=3, on_error=on_error)
+    records = list(tf.data.TFRecordDataset(list(files.paths)).as_numpy_iterator())
+    lost = {record for record in lost if record < len(records)}
+    places = [(Path(path), *row) for path in files.paths for row in read_index(index_path(Path(path))).tolist()]
+    for path, offset, size in (places[record] for record in lost):
+        content = bytearray(path.read_bytes())
+        content[offset + size - 1] ^= 1
+        path.write_bytes(content)
+    rest = [record for number, record in enumerate(records) if number not in lost]
+    parse = parse_batch(files, options)
+    wanted = [parse(tf.constant(rest[start : start + 3], tf.string)) for start in range(0, len(rest), 3)]
+    for reader in ("columnar", "vectorized"):
+        dataset = READERS[reader](files, options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # which were left out
+            if lost and on_error != "skip":
+                with pytest.raises(tf.errors.OpError, match=r"corrupted record|data CRC is wrong"):
+                    list(dataset)
+            else:
+                check_batches(list(dataset), wanted)
 
 
 def test_feature_lists_are_refused_when_the_dataset_is_built(written: Written) -> None:

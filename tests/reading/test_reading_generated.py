@@ -4,13 +4,17 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import tensorflow as tf
 
+import tfr_assets
+from tfr_assets.layout import Layout
+from tfr_assets.reading.readers import generated as generated_module
 from tfr_assets.reading.readers.generated import generated
 
 NUMBER = tf.TensorSpec((), tf.int64)
@@ -66,6 +70,43 @@ def test_iterators_are_independent() -> None:
     assert [int(next(one)), int(next(one)), int(next(other)), int(next(one)), int(next(other))] == [0, 1, 0, 2, 1]
     zipped = tf.data.Dataset.zip(dataset, generated(lambda: up_to(2), NUMBER))
     assert [(int(a), int(b)) for a, b in zipped] == [(0, 0), (1, 1)]
+
+
+def kept() -> int:
+    gc.collect()
+    return len(generated_module._functions)
+
+
+def captured_by_another(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """A dataset that holds another one, of which no Python object is left."""
+    return tf.data.Dataset.range(2).flat_map(lambda _: dataset)
+
+
+def test_a_generator_is_kept_for_as_long_as_any_dataset_or_iterator_of_it_and_no_longer() -> None:
+    before = kept()
+    iterator = iter(generated(up_to, NUMBER).map(lambda value: value + 1).repeat(2).prefetch(1))
+    nested = captured_by_another(generated(up_to, NUMBER).map(lambda value: value + 10))
+    traced = tf.data.Dataset.range(2).flat_map(lambda stop: generated(up_to, NUMBER, (stop + 1,)))
+    assert kept() == before + 3
+    assert [int(value) for value in iterator] == [1, 2, 3] * 2
+    for _ in range(2):
+        assert values(nested) == [10, 11, 12] * 2 and values(traced) == [0, 0, 1]
+    del iterator, nested, traced
+    assert kept() == before
+
+
+def test_reading_again_and_again_keeps_nothing(written: Callable[..., Layout]) -> None:
+    folder = written(pa.table({"x": pa.array(range(30), pa.int64())})).folder
+
+    def read_all(reader: str) -> None:
+        dataset = tfr_assets.read(folder, 7, reader=reader)
+        assert sum(len(batch["x"]) for batch in dataset) == 30
+
+    before = kept()
+    for reader in ("vectorized", "interleave", "bounded", "columnar", "autotuned"):
+        for _ in range(2):
+            read_all(reader)
+    assert kept() == before
 
 
 def test_it_takes_arguments_within_other_datasets() -> None:

@@ -120,6 +120,18 @@ def _change(path: Path, change: str) -> None:
         path.write_bytes(content)
 
 
+@pytest.mark.parametrize("change", ["replaced", "deleted", "damaged"])
+def test_data_service_gives_nothing_more_once_a_file_has_changed(tmp_path: Path, change: str) -> None:
+    layout = write_version(tmp_path, 0, 20_000, 1000)
+    iterator = iter(READERS["data_service"](locate(layout.folder), ReadOptions(50, on_error="raise")))
+    found = ids([next(iterator)])
+    _change(shards_of(layout)[-1], change)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"-00003-of-00004 is not the file .* it was replaced"):
+        for batch in iterator:
+            found += ids([batch])
+    assert all(FIRST <= i < 2 * FIRST for i in found) and len(set(found)) == len(found)
+
+
 def test_data_service_gives_no_batch_of_another_version(tmp_path: Path) -> None:
     rows = 20_000
     layout = write_version(tmp_path, 0, rows, 1000)

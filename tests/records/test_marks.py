@@ -1,6 +1,7 @@
 """Marks: what a manifest knows of the middle of its file is what a scan finds there."""
 
 import hashlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from tfr_assets.records import marks
 from tfr_assets.records.manifest import Manifest, Mark
 from tfr_assets.records.marks import SPAN, Marker
 from tfr_assets.records.merge import merge_files
+from tfr_assets.records.report import examine_written, is_intact
+from tfr_assets.records.scan import FaultKind, scan_stream
 from tfr_assets.records.writer import write_file
 
 from .reference import examples, offsets
-from .streams import as_frames, scan
+from .streams import Memory, Seen, as_frames, scan
 
 _payloads = st.lists(st.binary(max_size=60), max_size=25)
 _cuts = st.lists(st.integers(0, 25), max_size=4).map(sorted)
@@ -96,3 +99,43 @@ def test_marks_do_not_depend_on_the_number_of_workers(
         written = tfr_assets.write(rows, tmp_path / f"{workers}" / "data", shards=2, writer=writer, workers=workers)
         found.append([manifest.marks for manifest in written.manifests])
     assert found[0] == found[1] and all(found[0])
+
+
+@examples(150)
+@given(payloads=_payloads, damage=st.lists(st.tuples(st.integers(0), st.integers(0, 7)), max_size=3), cut=st.booleans())
+@pytest.mark.parametrize(("piece", "sized"), [(1 << 30, True), (7, True), (40, False)])
+def test_the_digest_is_told_where_it_is_asked_for_and_nothing_else_changes(
+    payloads: list[bytes], damage: list[tuple[int, int]], cut: bool, piece: int, sized: bool
+) -> None:
+    content = bytearray(as_frames(payloads).data)
+    ends = offsets(payloads)
+    for place, bit in damage if content else []:
+        content[place % len(content)] ^= 1 << bit
+    content = content[: len(content) * 2 // 3] if cut else content
+    seen, other = Seen(), Seen()
+    stops = [place for place in range(1, len(content) + 30) if place in ends or place % 11 == 0]
+    found = scan_stream(Memory(bytes(content), piece, sized), "memory", seen, stops=stops)
+    assert replace(found, stops=()) == scan_stream(Memory(bytes(content), piece, sized), "memory", other)
+    assert seen == other
+    if not damage and not cut:
+        expected = {end: (n, digest(payloads[:n])) for n, end in enumerate(ends) if n}
+        assert {place: (n, so_far) for place, n, so_far in found.stops} == expected
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_marks_that_are_not_those_of_the_file_are_found(compression: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    manifest = write_file(path, [as_frames([b"x" * 40] * 9)], compression)
+    assert len(manifest.marks) == 4 and examine_written(path)[0].ok and is_intact(path, manifest)
+    first, *rest = manifest.marks
+    for wrong in (
+        (replace(first, digest=first.digest ^ 1), *rest),
+        (replace(first, bytes=first.bytes + 1), *rest),
+        (replace(first, records=first.records - 1), *rest),
+    ):
+        replace(manifest, marks=wrong).save(path)
+        (fault,) = examine_written(path)[0].faults
+        assert fault.kind is FaultKind.MANIFEST and "its marks are not those of the file" in str(fault)
+        assert not is_intact(path, replace(manifest, marks=wrong))
+    replace(manifest, marks=tuple(rest)).save(path)  # it need not have all of them
+    assert examine_written(path)[0].ok

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.sources.kind_records import inventory_of
+from tests.sources.kind_records import inventory_of, records_of
 from tests.sources.media_files import encoded, image, write
-from tfr_assets.errors import ConfigError
-from tfr_assets.sources import SKIPPED, Inventory
+from tfr_assets.errors import ConfigError, SourceError
+from tfr_assets.sources import SKIPPED, Inventory, parse_source, take_inventory
 
 FILES = {
     "table": ({"1.csv": b"a\n1\n", "2.csv": b"a\n2\n"}, lambda path: path),
@@ -23,8 +23,6 @@ def test_files_of_other_endings_are_told_of(kind: str, tmp_path: Path) -> None:
     files, said = FILES[kind]
     folder = write(tmp_path / "data", files)
     landing = tmp_path / "landing"
-    from tfr_assets.sources import parse_source, take_inventory
-
     source = parse_source(said(str(folder)))
     assert take_inventory(source, landing).warnings == ()
     assert not (landing / SKIPPED).exists()
@@ -73,10 +71,61 @@ def test_links_out_of_the_folder_are_followed_only_when_asked(kind: str, tmp_pat
     assert asked.fingerprint != inventory.fingerprint
 
 
+@pytest.mark.parametrize("pattern", ["", "*", "**/*.csv"])
+def test_links_out_of_a_folder_of_tables_are_followed_only_when_asked(pattern: str, tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", {"1.csv": b"a\n1\n", "in/2.csv": b"a\n2\n"})
+    outside = write(tmp_path / "data-outside", {"3.csv": b"a\n3\n"})
+    (folder / "3.csv").symlink_to(outside / "3.csv")
+    (folder / "more").symlink_to(outside)
+    (folder / "in/4.csv").symlink_to("../1.csv")
+    (folder / ".hidden").symlink_to(outside)
+    path = str(folder / pattern)
+    inside, all_of_them = ([1], [1, 3]) if pattern == "*" else ([1, 1, 2], [1, 1, 2, 3, 3])
+    landing = tmp_path / "landing"
+    inventory = take_inventory(parse_source(path), landing)
+    assert sorted(records_of(inventory)["a"].to_pylist()) == inside
+    listed = [line.split("\t") for line in (landing / SKIPPED).read_text().splitlines()]
+    assert {Path(file).relative_to(folder).parts[0] for file, _ in listed} == {"3.csv", "more"}
+    assert all("`follow_links: true` is not said" in reason for _, reason in listed)
+    assert "2 links in the folder are ignored: they lead out of it; say `follow_links: true`" in inventory.warnings[0]
+    asked = take_inventory(parse_source({"path": path, "follow_links": True}), landing)
+    assert sorted(records_of(asked)["a"].to_pylist()) == all_of_them
+    assert asked.warnings == () and Inventory.from_json(asked.to_json()) == asked
+    for named in (folder / "3.csv", folder / "more", folder / "more" / "*.csv"):  # what the source names is followed
+        assert records_of(take_inventory(parse_source(str(named)), landing))["a"].to_pylist() == [3]
+
+
+def test_nothing_but_links_loops_and_closed_folders_are_told_of(tmp_path: Path) -> None:
+    folder, landing = tmp_path / "data", tmp_path / "landing"
+    folder.mkdir()
+    (folder / "1.csv").symlink_to(write(tmp_path / "outside", {"1.csv": b"a\n1\n"}) / "1.csv")
+    for path in (folder, folder / "*.csv"):
+        with pytest.raises(SourceError, match=r"1 link in the folder is ignored: it leads out of it; say `follow_li"):
+            take_inventory(parse_source(str(path)), landing)
+    write(folder, {"a/2.csv": b"a\n1\n"})
+    (folder / "a" / "up").symlink_to(folder)
+    with pytest.raises(SourceError, match=r"a/up/: is a link to a folder that it lies in\. Remove the link"):
+        take_inventory(parse_source(str(folder)), landing)
+
+
+def test_tables_among_parts_tell_of_links(tmp_path: Path) -> None:
+    pictures = write(tmp_path / "images", {"1.png": encoded(image(), "PNG")})
+    facts = write(tmp_path / "facts", {"1.csv": b"id,v\n1,2\n"})
+    (facts / "2.csv").symlink_to(write(tmp_path / "outside", {"2.csv": b"id,v\n2,2\n"}) / "2.csv")
+    parts: list[Any] = [{"images": {"path": str(pictures), "labels": "none"}}, {"table": str(facts)}]
+    (told,) = inventory_of({"mixed": {"key": "id", "parts": parts}}, tmp_path).warnings
+    assert "1 link in the folder is ignored" in told
+
+
+def test_following_links_of_tables_is_yes_or_no() -> None:
+    with pytest.raises(ConfigError, match=r"source\.follow_links: expected true or false, found 'yes'"):
+        parse_source({"path": "x", "follow_links": "yes"})
+    with pytest.raises(ConfigError, match=r"source\.follow_links: has no meaning for a callable"):
+        parse_source({"callable": "a:b", "follow_links": True})
+
+
 @pytest.mark.parametrize("kind", ["images", "audio", "text"])
 def test_following_links_is_yes_or_no(kind: str) -> None:
-    from tfr_assets.sources import parse_source
-
     with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: expected true or false, found 'yes'"):
         parse_source({kind: {"path": "x", "follow_links": "yes"}})
     if kind != "audio":

@@ -13,7 +13,7 @@ CHANGING = (
     "read,readv,pread64,write,writev,pwrite64,pwritev,lseek,close,dup,dup2,dup3,fsync,fdatasync,sync,syncfs,ftruncate,"
     "truncate,copy_file_range,sendfile,fallocate,splice"
 )
-_LINE = re.compile(r"(\d+) +(\w+)\((.*)\) = (-?\d+)(.*)$")
+_LINE = re.compile(r"(\d+) +(\w+)\((.*)\) += (-?\d+)(.*)$")
 _HALF = re.compile(r"(\d+) +(.*) <unfinished \.\.\.>$")
 _OTHER_HALF = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)$")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
@@ -40,9 +40,15 @@ class Write:
 
 @dataclass(frozen=True)
 class Sync:
-    """All that was done to a file, or to the names in a folder, is on the disk."""
+    """All that was done to a file, or to the names in a folder, is on the disk.
+
+    Attributes:
+        file: The file, or the folder.
+        since: Number of operations when the call began. What another thread did while it lasted need not be there.
+    """
 
     file: int
+    since: int
 
 
 Operation = Bind | Write | Sync
@@ -130,6 +136,33 @@ def files_below(
             yield prefix + name, contents.get(number, b"")
 
 
+def _whole_lines(trace: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yields the calls of a trace where they end, and where they begin, if others come between, a line each.
+
+    Whether it is one of these beginnings is told with each line. Some calls count where they begin: another thread can
+    have the number of a file that is being closed, or see a folder that is being made, before the call has come back.
+    """
+    halves: dict[str, tuple[int, str]] = {}
+    lines: list[tuple[str, bool]] = []
+    for line in trace:
+        if half := _HALF.match(line):
+            halves[half[1]] = len(lines), half[2]
+            lines.append((f"{half[1]} {half[2]}", True))
+        elif other := _OTHER_HALF.match(line):
+            place, first = halves.pop(other[1])
+            whole = f"{other[1]} {first}{other[2]}"
+            if first.startswith(_COUNTS_AT_ONCE):
+                lines[place] = whole, False
+            else:
+                lines.append((whole, False))
+        else:
+            lines.append((line, False))
+    yield from lines
+
+
+_COUNTS_AT_ONCE = ("close(", "mkdir(", "mkdirat(")
+
+
 class _Recorder:
     def __init__(self, before: Recording, root: Path) -> None:
         self._made = Recording(before.contents, dict(before.folders))
@@ -137,19 +170,19 @@ class _Recorder:
         self._folders = {number: dict(names) for number, names in before.folders.items()}  # as they are now
         self._next = 1 + len(before.contents) + len(before.folders)
         self._open: dict[int, list[int]] = {}  # by descriptor: the file's number and the position in it
+        self._since = 0  # operations when the call began that is looked at
 
     def run(self, trace: Sequence[str]) -> Recording:
-        halves: dict[str, str] = {}
-        for line in trace:
-            if half := _HALF.match(line):
-                halves[half[1]] = half[2]
-                continue
-            if other := _OTHER_HALF.match(line):
-                line = f"{other[1]} {halves.pop(other[1])}{other[2]}"
-            if (match := _LINE.match(line)) and int(match[4]) >= 0:
+        begun: dict[str, int] = {}
+        for line, began in _whole_lines(trace):
+            if began:  # what comes of it is not known yet
+                begun[line.partition(" ")[0]] = len(self._made.operations)
+            elif (match := _LINE.match(line)) and int(match[4]) >= 0:
+                self._since = begun.pop(match[1], len(self._made.operations))
                 self._call(match[2], match[3].rstrip(), int(match[4]))
             else:
                 assert match or re.search(r"\+\+\+|---|= \?", line), line
+                begun.pop(line.partition(" ")[0], None)
         return self._made
 
     def _call(self, name: str, text: str, result: int) -> None:
@@ -308,7 +341,7 @@ class _Recorder:
 
     def _on_fsync(self, text: str, result: int) -> None:
         if file := self._file(text):
-            self._made.operations.append(Sync(file[0]))
+            self._made.operations.append(Sync(file[0], self._since))
 
     _on_fdatasync = _on_fsync
 

@@ -21,6 +21,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tells what was tried, where a test says so."""
+    done = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    said = [text for report in done for name, text in report.user_properties if name == "torture"]
+    if said:
+        terminalreporter.section(f"torture: {_SETTINGS}")
+        for text in said:
+            terminalreporter.line(str(text))
+
+
 @pytest.fixture
 def fast_folder() -> Iterator[Path]:
     """A folder in memory, where there is one: what is done thousands of times is synced in it."""

@@ -9,6 +9,8 @@ only some.
 A rename is one operation in both: it happened, or it did not.
 """
 
+import itertools
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ from .calls import Bind, Operation, Recording, Sync, Write, apply_bind, apply_wr
 
 Model = Literal["ordered", "weak"]
 Tree = dict[str, bytes]
+FEW = 20_000  # states that are all built
+_TORN = ((0.0, False), (1.0, False), (0.5, False), (0.5, True))  # how much of a file is there, and zeros for the rest
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,40 @@ class Crash:
 
     def __str__(self) -> str:
         return f"crash after {self.point} operations, without {self.dropped}, torn {self.torn}: {sorted(self.tree)}"
+
+
+def count_of(recording: Recording, model: Model) -> int:
+    """Returns how many states `every_crash` yields."""
+    total = 0
+    for point in range(len(recording.operations) + 1):
+        pending = _pending(recording.operations[:point])
+        sizes = [2] * len(pending.binds)
+        if model == "ordered":
+            sizes = [len(places) + 1 for places in _by_folder(recording.operations, pending).values()]
+        total += math.prod(sizes) * len(_TORN) ** len(pending.files)
+    return total
+
+
+def every_crash(recording: Recording, model: Model) -> Iterator[Crash]:
+    """Yields every state: each point, each choice of what is in folders, each file there, not there or half.
+
+    `crashes` tears files anywhere.
+    """
+    for point in range(len(recording.operations) + 1):
+        pending = _pending(recording.operations[:point])
+        for dropped in _every_drop(recording.operations, pending, model):
+            for torn in itertools.product(_TORN, repeat=len(pending.files)):
+                yield _state(recording, point, dropped, dict(zip(pending.files, torn, strict=True)))
+
+
+def _every_drop(operations: list[Operation], pending: "_Pending", model: Model) -> Iterator[tuple[int, ...]]:
+    if model == "weak":
+        for kept in itertools.product((True, False), repeat=len(pending.binds)):
+            yield tuple(place for place, keep in zip(pending.binds, kept, strict=True) if not keep)
+        return
+    folders = list(_by_folder(operations, pending).values())
+    for counts in itertools.product(*(range(len(places) + 1) for places in folders)):
+        yield tuple(place for places, count in zip(folders, counts, strict=True) for place in places[count:])
 
 
 def crashes(recording: Recording, model: Model, choose: random.Random) -> Iterator[Crash]:
@@ -63,13 +101,22 @@ class _Pending:
     files: tuple[int, ...]
 
 
+def _synced(operations: list[Operation]) -> dict[int, int]:
+    """By file or folder: how many of the operations came before it was last synced."""
+    found: dict[int, int] = {}
+    for operation in operations:
+        if isinstance(operation, Sync):
+            found[operation.file] = max(operation.since, found.get(operation.file, 0))
+    return found
+
+
 def _pending(operations: list[Operation]) -> _Pending:
-    synced = {operation.file: place for place, operation in enumerate(operations) if isinstance(operation, Sync)}
+    synced = _synced(operations)
     binds, files = [], {}
     for place, operation in enumerate(operations):
-        if isinstance(operation, Bind) and any(synced.get(folder, -1) < place for (folder, _), _ in operation.entries):
+        if isinstance(operation, Bind) and any(synced.get(folder, 0) <= place for (folder, _), _ in operation.entries):
             binds.append(place)
-        elif isinstance(operation, Write) and synced.get(operation.file, -1) < place:
+        elif isinstance(operation, Write) and synced.get(operation.file, 0) <= place:
             files[operation.file] = None
     return _Pending(tuple(binds), tuple(files))
 
@@ -77,17 +124,23 @@ def _pending(operations: list[Operation]) -> _Pending:
 def _dropped(operations: list[Operation], pending: _Pending, model: Model, choose: random.Random) -> tuple[int, ...]:
     if model == "weak":
         return tuple(place for place in pending.binds if choose.random() < 0.5)
-    by_folder: dict[int, list[int]] = {}
+    folders = _by_folder(operations, pending).values()
+    return tuple(place for places in folders for place in places[choose.randint(0, len(places)) :])
+
+
+def _by_folder(operations: list[Operation], pending: _Pending) -> dict[int, list[int]]:
+    """What is pending on names, by folder."""
+    found: dict[int, list[int]] = {}
     for place in pending.binds:
         operation = operations[place]
         assert isinstance(operation, Bind)
-        by_folder.setdefault(operation.entries[0][0][0], []).append(place)
-    return tuple(place for places in by_folder.values() for place in places[choose.randint(0, len(places)) :])
+        found.setdefault(operation.entries[0][0][0], []).append(place)
+    return found
 
 
 def _state(recording: Recording, point: int, dropped: tuple[int, ...], torn: dict[int, tuple[float, bool]]) -> Crash:
     operations = recording.operations[:point]
-    synced = {operation.file: place for place, operation in enumerate(operations) if isinstance(operation, Sync)}
+    synced = _synced(operations)
     folders = {number: dict(names) for number, names in recording.folders.items()}
     contents = {number: bytearray(content) for number, content in recording.contents.items()}
     loose: dict[int, list[Write]] = {}
@@ -95,7 +148,7 @@ def _state(recording: Recording, point: int, dropped: tuple[int, ...], torn: dic
         if isinstance(operation, Bind) and place not in dropped:
             apply_bind(folders, operation)
         elif isinstance(operation, Write):
-            if place < synced.get(operation.file, -1):
+            if place < synced.get(operation.file, 0):
                 apply_write(contents.setdefault(operation.file, bytearray()), operation)
             else:
                 loose.setdefault(operation.file, []).append(operation)

@@ -1,10 +1,11 @@
-"""What is tortured: each way in which the project changes files, on little data, in one process and thread.
+"""What is tortured: each way in which the project changes files, on little data, in one process.
 
 A scenario prepares a folder, then acts on it. Acting again, after whatever went wrong, must complete it.
 """
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,19 @@ def refresh(made: Dataset, merge: bool = False) -> None:
         merge_shards(made)
 
 
-def write_folder(root: Path, version: int, shards: int | None = 3) -> None:
+def write_folder(root: Path, version: int, shards: int | None = 3, writer: str = "serial", workers: int = 1) -> None:
     """`tfr_assets.write`, into a folder or one file."""
     target = root / "data" / ("sample" if shards else "sample.tfrecord")
-    write(table(version), target, shards=shards, writer="serial", workers=1)
+    write(table(version), target, shards=shards, writer=writer, workers=workers)
+
+
+def refresh_in_threads(made: Dataset) -> None:
+    """As `refresh`, with a thread for each shard; a run has a process for each."""
+    materialize_raw(made)
+    plan = plan_shards(made)
+    with ThreadPoolExecutor(len(plan.shards)) as pool:
+        list(pool.map(lambda shard: write_shard(plan, shard), plan.shards))
+    finish_shards(plan)
 
 
 @dataclass(frozen=True)
@@ -127,10 +137,25 @@ SCENARIOS: dict[str, Scenario] = {
     ),
 }  # fmt: skip
 
+THREADED: dict[str, Scenario] = {
+    "shards replaced by threads": Scenario(_old, lambda root: refresh_in_threads(dataset(root)), files="shards"),
+    "a folder replaced by threads": Scenario(
+        lambda root: write_folder(root, 0), lambda root: write_folder(root, 1, 3, "sharded_threads", 3)
+    ),
+    "one file replaced through a queue": Scenario(
+        lambda root: write_folder(root, 0, None),
+        lambda root: write_folder(root, 1, None, "single_writer_queue", 3), "sample.tfrecord",
+    ),
+    "one file replaced behind a lock": Scenario(
+        lambda root: write_folder(root, 0, None),
+        lambda root: write_folder(root, 1, None, "locked", 3), "sample.tfrecord",
+    ),
+}  # fmt: skip
+
 
 def act(name: str, root: Path) -> None:
     """Runs a scenario's second half; can be sent to another process."""
-    SCENARIOS[name].act(root)
+    (SCENARIOS | THREADED)[name].act(root)
 
 
 def read_rows(where: Path, files: str | None = None) -> Rows:

@@ -1,24 +1,27 @@
 """A power cut at any moment: what it can leave on the disk is never taken for what it is not, and a rerun heals it."""
 
 from collections import Counter
-from itertools import islice
+from collections.abc import Callable
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
 
 from .calls import CHANGING, Recording, record, replayed, snapshot
-from .crashes import Model, Tree, crashes
-from .scenarios import SCENARIOS, act
-from .settings import cases, choices
+from .crashes import FEW, Model, Tree, count_of, crashes, every_crash
+from .scenarios import SCENARIOS, THREADED, act
+from .settings import SECONDS, cases, choices
 from .traced import need_strace, run_traced
 from .truth import check_reading, check_vouching, check_whole, meaning, put_tree, tree_of
 
 
 @pytest.mark.parametrize("model", ["ordered", "weak"])
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_no_power_cut_leaves_anything_that_is_mistaken_for_data(name: str, model: Model, fast_folder: Path) -> None:
+@pytest.mark.parametrize("name", [*SCENARIOS, *THREADED])
+def test_no_power_cut_leaves_anything_that_is_mistaken_for_data(
+    name: str, model: Model, fast_folder: Path, record_property: Callable[[str, object], None]
+) -> None:
     need_strace()
-    scenario, root = SCENARIOS[name], fast_folder
+    scenario, root = (SCENARIOS | THREADED)[name], fast_folder
     data = root / "data"
     data.mkdir()
     scenario.prepare(root)
@@ -33,9 +36,11 @@ def test_no_power_cut_leaves_anything_that_is_mistaken_for_data(name: str, model
     put_tree(data, tree_of(data))  # as a copy, so that inodes and times are none that anyone knows
     seen: set[int] = set()
     outcomes: Counter[str] = Counter()
-    states = crashes(recording, model, choices(f"{name} {model}"))
-    for _ in cases(short=15):
-        crash = next((state for state in islice(states, 1000) if _mark(state.tree) not in seen), None)
+    in_all = count_of(recording, model)
+    every = bool(SECONDS) and in_all <= FEW
+    states = every_crash(recording, model) if every else crashes(recording, model, choices(f"{name} {model}"))
+    for _ in count() if every else cases(short=15):
+        crash = next((state for state in islice(states, FEW + 1) if _mark(state.tree) not in seen), None)
         if crash is None:
             break  # these are all
         seen.add(_mark(crash.tree))
@@ -53,6 +58,8 @@ def test_no_power_cut_leaves_anything_that_is_mistaken_for_data(name: str, model
             error.add_note(f"{crash}\n{_story(recording, crash.point)}")
             raise
         outcomes[outcome] += 1
+    many = "all" if every else "at random"
+    record_property("torture", f"{name}, {model}: {len(seen)} different states, {many} of {in_all}: {dict(outcomes)}")
     assert outcomes["new"] and (outcomes["old"] or outcomes["error"])
 
 

@@ -3,22 +3,28 @@
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tests.records.reference import flipped
+from tests.sources.media_files import encoded, image
+from tests.sources.media_files import write as write_files
 from tfr_assets.cli.verify import audit_folders, find_files, verify_files
 from tfr_assets.layout import Layout, index_path, manifest_path
 from tfr_assets.reading.bench.hardware import Hardware
 from tfr_assets.reading.recommendation import Recommendation, recommended_reader
-from tfr_assets.sources import Source
+from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.scan import FaultKind
+from tfr_assets.sources import Source, parse_source
 from tfr_assets.writing import sizing
 from tfr_assets.writing.audit import audit_folder
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.merged import merge_shards
 from tfr_assets.writing.plan import load_inventory
+from tfr_assets.writing.raw import materialize_raw
 from tfr_assets.writing.write import write
 
 from .conftest import MakeDataset, files, write_all_shards
@@ -114,6 +120,12 @@ def delete(layout: Layout) -> None:
         part.unlink()
 
 
+def delete_but_index(layout: Layout) -> None:
+    path = layout.shard_path("train-00000-of-00003")
+    path.unlink()
+    manifest_path(path).unlink()
+
+
 def delete_all(layout: Layout) -> None:
     for name in ("train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"):
         for part in parts(layout.shard_path(name)):
@@ -147,6 +159,8 @@ def drop_index(layout: Layout) -> None:
         (delete, "-00000-of-00003: record 0 at byte 0: file is missing"), (delete_all, "-00002-of-00003"),
         (leave_unvouched, "-00000-of-00007: record 0 at byte 0: no manifest vouches"), (duplicate, "-00003-of-00004"),
         (leave_index, "-00000-of-00007.idx"), (drop_index, "-00001-of-00003.idx"),
+        (leave_index, "does not belong here (the file that it is the index of is gone, and so is its manifest"),
+        (delete_but_index, "-00000-of-00003: record 0 at byte 0: file is missing"),
     ],
     ids=lambda case: getattr(case, "__name__", ""),
 )  # fmt: skip
@@ -162,10 +176,92 @@ def test_files_that_are_missing_mixed_up_or_left_over(
     assert files(layout.folder) == before
 
 
+@pytest.mark.parametrize("with_index", [True, False])
+def test_any_file_that_is_gone_with_its_manifest_is_missed(with_index: bool, dataset: Dataset) -> None:
+    layout = dataset.layout
+    before = files(layout.folder)
+    for path in (*layout.shards.glob("*.tfrecord*"), *layout.merged.glob("*.tfrecord*")):
+        for part in parts(path) if with_index else (path, manifest_path(path)):
+            part.unlink()
+        assert f"{path}: record 0 at byte 0: file is missing" in found_in(layout.folder)
+        run(dataset)
+        assert found_in(layout.folder) == "" and files(layout.folder) == before
+
+
+def test_any_file_that_is_gone_is_missed(dataset: Dataset) -> None:
+    layout = dataset.layout
+    before = files(layout.folder)
+    for name in before.keys() - {
+        "readers/recommendation.json",
+        "raw/inventory.json",
+        "raw/shards.json",
+    }:  # see the plan
+        (layout.folder / name).unlink()
+        assert found_in(layout.folder), name
+        run(dataset)
+        assert found_in(layout.folder) == "", name
+        assert _lasting(files(layout.folder)) == _lasting(before)
+
+
+def test_a_dataset_that_was_never_merged_misses_nothing(make: MakeDataset) -> None:
+    made = make()
+    write_all_shards(made)
+    assert found_in(made.layout.folder) == ""
+
+
+def test_faults_are_called_by_what_they_are(dataset: Dataset) -> None:
+    layout = dataset.layout
+    duplicate(layout)
+    leave_index(layout)
+    path = layout.shard_path("train-00003-of-00004")
+    manifest = Manifest.load(layout.shard_path("train-00002-of-00003"))
+    assert manifest
+    replace(manifest, file=path.name).save(path)
+    other = layout.shard_path("train-00001-of-00003")
+    manifest = Manifest.load(other)
+    assert manifest
+    replace(manifest, made_from={**manifest.made_from, "cast": {"n": "int8"}}).save(other)
+    kinds = {(Path(fault.path).name, fault.kind) for fault in audit_folder(layout.shards).faults}
+    assert kinds == {
+        (path.name, FaultKind.EXTRA),
+        ("sample-train.tfrecord-00000-of-00007.idx", FaultKind.EXTRA),
+        (other.name, FaultKind.MIXED),
+        *((f"sample-train.tfrecord-0000{n}-of-00004", FaultKind.MISSING) for n in range(3)),
+    }
+
+
+@pytest.mark.parametrize("name", ["other", "sample (copy)", "a(b", "sam.le"])
+def test_a_copy_of_a_dataset_under_another_name_is_whole(name: str, dataset: Dataset, tmp_path: Path) -> None:
+    copy = tmp_path / name
+    shutil.copytree(dataset.layout.folder, copy)
+    assert found_in(copy) == ""
+    stranger = copy / "shards" / "samXle-train.tfrecord-00000-of-00001"
+    stranger.write_bytes(b"")
+    reports, notes = audit_folders([copy])
+    assert reports == [] and [note.path for note in notes] == [str(stranger)]
+    index_path(copy / "merged" / "sample-train.tfrecord").unlink()
+    assert "sample-train.tfrecord.idx" in found_in(copy)
+
+
+def test_files_for_other_tools_are_those_of_the_shards_that_are_there(make: MakeDataset, tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "images", {f"{n}.png": encoded(image(seed=n), "PNG") for n in range(3)})
+    made = make(source=parse_source({"images": {"path": str(folder), "labels": "none"}}), shards=1)
+    write_all_shards(made)
+    layout = made.layout
+    assert found_in(layout.folder) == ""
+    write_files(folder, {"4.jpeg": encoded(image(height=8))})  # of another format and size
+    materialize_raw(made)
+    assert found_in(layout.folder) == ""
+    write_all_shards(made)
+    described = layout.shards / "features.json"
+    described.write_bytes(described.read_bytes() + b" ")
+    assert "features.json: record 0 at byte 0: not what was written (it does not describe" in found_in(layout.folder)
+
+
 def test_what_is_not_ours_is_named_and_stays(dataset: Dataset) -> None:
     path = dataset.layout.shards / "mine.tfrecord"
     path.write_bytes(b"")
-    assert [str(path) in note for note in audit_folders([dataset.layout.folder])[1]] == [True]
+    assert [str(path) in str(note) for note in audit_folders([dataset.layout.folder])[1]] == [True]
     run(dataset)
     assert path.exists() and found_in(dataset.layout.folder) == ""
 
@@ -177,7 +273,7 @@ def test_what_a_killed_process_left_is_named_and_removed(dataset: Dataset) -> No
         folder / "index" / ".sample-train.tfrecord-00000-of-00009.idx.abcd1234.tmp",
     ):
         left.write_bytes(b"half")
-        assert any(str(left) in note for note in audit_folders([dataset.layout.folder])[1])
+        assert any(str(left) in str(note) for note in audit_folders([dataset.layout.folder])[1])
         run(dataset)
         assert not left.exists()
 

@@ -120,3 +120,15 @@ def test_without_the_package(shards: list[ShardWritten], target: Path, monkeypat
     with pytest.raises(ConfigError, match="pip install array-record"):
         export_array_record([shards[0].path], target)
     assert not target.parent.exists()
+
+
+def test_a_file_whose_manifest_vouches_for_nothing_is_refused(shards: list[ShardWritten], target: Path) -> None:
+    path = shards[1].path
+    content = manifest_path(path).read_bytes()
+    for wrong in (content[:-2], content.replace(b'"records"', b'"recordz"'), b""):
+        manifest_path(path).write_bytes(wrong)
+        with pytest.raises(DamagedFile, match=f"cannot export {path}: its manifest vouches for nothing: it is damaged"):
+            export_array_record([shard.path for shard in shards], target)
+    assert not target.exists()
+    manifest_path(path).unlink()  # a file may be anyone's
+    assert export_array_record([path], target) == shards[1].manifest.records

@@ -267,7 +267,7 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
     A dataset's files are also held against the plan that its YAML and its inventory make: which there must be, with how
     many rows, of which settings.
     """
-    from tfr_assets.cli.verify import audit_folders, audit_plans, find_files, verify_files
+    from tfr_assets.cli.verify import as_documents, audit_folders, audit_plans, find_files, verify_files
 
     files = find_files(paths)
     beside, notes = audit_folders(paths)
@@ -276,9 +276,9 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
     reports = [*verify_files(files, as_json, max_record_bytes), *beside]
     if as_json:
-        _print_json([{**asdict(report), "ok": report.ok} for report in reports])
+        _print_json(as_documents(reports, notes))
     else:
-        _show_reports(reports, notes)
+        _show_reports(reports, [str(note) for note in notes])
     sys.exit(0 if all(report.ok for report in reports) else 1)
 
 

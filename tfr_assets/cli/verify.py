@@ -5,15 +5,17 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
-from tfr_assets.layout import Layout, data_root
+from tfr_assets.layout import data_root
 from tfr_assets.project import find_project
-from tfr_assets.records.report import FileReport, examine_written, faulty
+from tfr_assets.records.report import FileReport, examine_written, faulty, unread
 from tfr_assets.records.scan import Fault, FaultKind
-from tfr_assets.writing.audit import Audit, audit_dataset, audit_folder
+from tfr_assets.writing.audit import Audit, Note, audit_dataset, audit_folder
 from tfr_assets.writing.audit_plan import audit_plan
 
 _NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
@@ -61,11 +63,11 @@ def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: i
         return list(pool.map(lambda file: examine_written(file, progress, max_record_bytes)[0], files))
 
 
-def audit_folders(paths: Iterable[Path]) -> tuple[list[FileReport], tuple[str, ...]]:
+def audit_folders(paths: Iterable[Path]) -> tuple[list[FileReport], tuple[Note, ...]]:
     """Looks at what lies beside the TFRecord files of folders, at any depth.
 
     Returns:
-        A report of each file that is wrong or missing; and notes, a line each.
+        A report of each file that is wrong or missing; and what else should be known.
     """
     found = Audit()
     for path in filter(Path.is_dir, paths):
@@ -74,9 +76,21 @@ def audit_folders(paths: Iterable[Path]) -> tuple[list[FileReport], tuple[str, .
             if _OURS & set(folders) or "feature_spec.json" in names:
                 found += audit_folder(here)
             if (here / "raw" / "inventory.json").exists() or (here / "raw" / "shards.json").exists():
-                found += audit_dataset(Layout(here.name, here))
+                found += audit_dataset(here)
             folders[:] = sorted(name for name in folders if name not in _OURS and not name.startswith("."))
     return [faulty(fault) for fault in found.faults], found.notes
+
+
+def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[dict[str, Any]]:
+    """Returns reports JSON-ready, each with the notes on its file; a file of which there is but a note comes last."""
+    said: dict[str, list[str]] = {}
+    for note in notes:
+        said.setdefault(note.path, []).append(note.says)
+    others = [unread(path) for path in said.keys() - {report.path for report in reports}]
+    return [
+        {**asdict(report), "ok": report.ok, "notes": said.get(report.path, [])}
+        for report in (*reports, *sorted(others, key=lambda report: report.path))
+    ]
 
 
 def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport]:

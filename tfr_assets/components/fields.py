@@ -58,6 +58,11 @@ class SourceField(dg.Model):
         "some, which are null there.",
         examples=["union"],
     )
+    follow_links: bool = Field(
+        False,
+        description="Of tables on a local disk: whether links are followed that lead out of the folder.",
+        examples=[True],
+    )
     storage_options: dict[str, Any] = Field(
         {},
         description="Passed to fsspec, for a URL that needs it. Leave credentials to the environment: a run keeps its "

@@ -40,6 +40,7 @@ PORTABLE = os.environ.get("TFR_CRC32C") == "portable" or not _has_crc_instructio
 """Whether CRC32C is computed by table rather than by the CPU's own instruction (SSE 4.2, or arm64's CRC extension)."""
 
 _SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+_KERNELS = _SOURCES.count(b"\n@kernel(")
 
 
 def _stamp(function: Callable[..., Any]) -> str:
@@ -56,7 +57,7 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
     def compile_now(function: Callable[..., Any]) -> Callable[..., Any]:
         dispatcher = njit(nogil=True)(function)
-        dispatcher._cache = KernelCache(function, _stamp(function))  # type: ignore[attr-defined]
+        dispatcher._cache = KernelCache(function, _stamp(function), _KERNELS)  # type: ignore[attr-defined]
         with compiling():
             dispatcher.compile(signature)
         dispatcher.disable_compile()  # another type at run time is a bug of ours, not a reason to compile for seconds
@@ -71,7 +72,7 @@ def c_function(signature: str, function: Callable[..., Any]) -> CFunc:
     Whatever it calls as `numba.types.ExternalFunction` must be known to LLVM before: `llvmlite.binding.add_symbol`.
     """
     compiled = CFunc(function, normalize_signature(signature), {}, {"nopython": True})
-    compiled._cache = KernelCache(function, _stamp(function))  # type: ignore[attr-defined]
+    compiled._cache = KernelCache(function, _stamp(function), _KERNELS)  # type: ignore[attr-defined]
     with compiling():
         compiled.compile()
     return compiled

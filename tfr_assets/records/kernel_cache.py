@@ -15,10 +15,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+
+if TYPE_CHECKING:  # it is imported only where a terminal has to wait
+    from rich.progress import Progress
 
 _NAME = "tfr-assets"
 
@@ -83,12 +86,14 @@ class KernelCache(FunctionCache):
     Args:
         function: The function.
         stamp: Stands for all sources that it is compiled from: what was compiled under another one is not used.
+        kernels: Number of all kernels.
     """
 
     _impl_class = _Implementation
 
-    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
+    def __init__(self, function: Callable[..., Any], stamp: str, kernels: int) -> None:
         super().__init__(function)
+        self._kernels = kernels
         self._kernel = f"{function.__module__.rpartition('.')[2]}.{function.__name__.lstrip('_')}"
         name = self._impl.filename_base
         self._files = [
@@ -96,7 +101,7 @@ class KernelCache(FunctionCache):
         ]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Returns what was compiled before, or None; then says that the compiler is at work."""
+        """Returns what was compiled before, or None; then shows that the compiler is at work."""
         for file in self._files:
             self._cache_file = file
             try:
@@ -105,7 +110,7 @@ class KernelCache(FunctionCache):
                 continue
             if found is not None:
                 return found
-        _say(f"compiling kernels, once: {self._kernel} …")
+        _show(self._kernel, self._kernels)
         return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
@@ -127,20 +132,30 @@ class KernelCache(FunctionCache):
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Wipes away what was said of the compiler when it is done."""
+    """Counts a kernel, and wipes away the bar when it is done."""
+    global _bar, _done
     try:
         yield
     finally:
-        _say("")
+        _done += 1
+        if _bar:
+            _bar.stop()
+            _bar = None
 
 
-_said = False
+_bar: "Progress | None" = None
+_done = 0  # kernels of this process that were loaded or compiled
 
 
-def _say(text: str) -> None:
-    """Shows one line on a terminal until the next one takes its place."""
-    global _said
-    if (text or _said) and sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
-        _said = bool(text)
+def _show(kernel: str, kernels: int) -> None:
+    """Shows on a terminal which kernel is compiled, and how many are done."""
+    global _bar
+    if sys.stderr is None or not sys.stderr.isatty():
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("compiling kernels, once"), BarColumn(), MofNCompleteColumn(), TextColumn(kernel))
+    _bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    _bar.add_task("", completed=_done, total=max(kernels, _done + 1))
+    _bar.start()

@@ -41,6 +41,9 @@ class Mark:
     digest: int
 
 
+START = Mark(0, 0, 0)
+
+
 @dataclass(frozen=True)
 class IndexChecksum:
     """What tells whether an index is the one that was written.
@@ -91,7 +94,7 @@ class Manifest:
     @property
     def bounds(self) -> tuple[Mark, ...]:
         """All places where the digest is known: the start, the marks, the end."""
-        return (Mark(0, 0, 0), *self.marks, Mark(self.records, self.stream_bytes, int(self.digest, 16)))
+        return (START, *self.marks, Mark(self.records, self.stream_bytes, int(self.digest, 16)))
 
     @property
     def max_record_bytes(self) -> int:
@@ -169,8 +172,9 @@ def _read(
         marks=tuple(Mark(_count(n), _count(at), _hex(_DIGEST, so_far)) for n, at, so_far in marks),
         index=None if index is None else _index(*index),
     )
-    bounds = manifest.bounds
-    for mark, following in pairwise(bounds):
+    if manifest.features and made_from.get("features", manifest.features.fingerprint) != manifest.features.fingerprint:
+        raise ValueError("its records are not parsed by what it was made from")
+    for mark, following in pairwise(manifest.bounds):
         if manifest.marks and not (mark.records < following.records and mark.bytes < following.bytes):
             raise ValueError("marks are not in order")
     return manifest

@@ -10,11 +10,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from tfr_assets.records.digest import combine, digest_frames
-from tfr_assets.records.manifest import Manifest, Mark
+from tfr_assets.records.manifest import START, Manifest, Mark
 
 SPAN = 16 << 20  # bytes: some milliseconds of reading
-
-START = Mark(0, 0, 0)
 
 
 class Marker:

@@ -111,7 +111,12 @@ def examine_written(
 
 def faulty(fault: Fault) -> FileReport:
     """Returns the report of a file of which nothing is known but that it is wrong."""
-    return FileReport(fault.path, 0, 0, 0, to_text(0), "none", (fault,), 1, (), 0, 0.0)
+    return replace(unread(fault.path), faults=(fault,), fault_count=1)
+
+
+def unread(path: str) -> FileReport:
+    """Returns the report of a file into which nobody has looked."""
+    return FileReport(path, 0, 0, 0, to_text(0), "none", (), 0, (), 0, 0.0)
 
 
 def examine_open(
@@ -143,7 +148,8 @@ def examine_open(
         compression = detect_compression(os.pread(descriptor, 12, 0))
         os.lseek(descriptor, 0, os.SEEK_SET)
         stream, visit = open_input(descriptor, compression), checker.visit if checker else None
-        scan = scan_stream(stream, path, visit, progress, max_record_bytes=max_record_bytes)
+        stops = [mark.bytes for mark in manifest.marks] if manifest else []
+        scan = scan_stream(stream, path, visit, progress, max_record_bytes=max_record_bytes, stops=stops)
     except OSError as error:
         faults.append(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
     is_other = (
@@ -190,4 +196,7 @@ def _against_manifest(path: Path, size: int, compression: str, scan: Scan, manif
         faults.append(fault(FaultKind.COUNT, f"{scan.records} intact records", manifest.records))
     elif to_text(scan.digest) != manifest.digest:
         faults.append(fault(FaultKind.CONTENT, f"digest {to_text(scan.digest)}", manifest.digest))
+    elif scan.stops != tuple((mark.bytes, mark.records, mark.digest) for mark in manifest.marks):
+        says = "its marks are not those of the file; write the file again"
+        faults.append(Fault(str(manifest_path(path)), 0, 0, FaultKind.MANIFEST, says))
     return faults

@@ -8,7 +8,7 @@ Memory is one buffer, as large as the largest record but at least 1 MiB. A recor
 one for which there is no memory; it is passed over, and the next one is read.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -57,6 +57,8 @@ class FaultKind(StrEnum):
     MANIFEST = "manifest vouches for nothing"
     INDEX = "index is missing or not the one that was written"
     STRAY = "no manifest vouches for this file"
+    EXTRA = "file does not belong here"
+    MIXED = "file is of another version than the others of its set"
     BESIDE = "not what was written"
     STALE = "file is not of the current plan"
     UNWRITTEN = "nothing was written yet"
@@ -99,6 +101,8 @@ class Scan:
         faults: The first faults, in order of offset.
         fault_count: Number of all faults.
         sound: Number of intact records before the first fault, and the digest over them.
+        stops: Of the places that were asked for, those between two records: the place, and how many intact records are
+            before it with which digest.
     """
 
     records: int
@@ -108,6 +112,7 @@ class Scan:
     faults: tuple[Fault, ...]
     fault_count: int
     sound: tuple[int, int]
+    stops: tuple[tuple[int, int, int], ...] = ()
 
 
 @inlined
@@ -234,6 +239,7 @@ def scan_stream(
     origin: int = 0,
     first: int = 0,
     max_record_bytes: int = MAX_RECORD_BYTES,
+    stops: Sequence[int] = (),
 ) -> Scan:
     """Reads a stream to its end and checks every frame.
 
@@ -246,11 +252,12 @@ def scan_stream(
         origin: Where in the file's stream this one starts, for one that is a part of it: on a record's boundary.
         first: Index of the record there.
         max_record_bytes: Length beyond which a record is a fault rather than read.
+        stops: Places in the stream, in order, of which the digest so far is wanted.
 
     Raises:
         OSError: The file cannot be read.
     """
-    blocks = scan_blocks(stream, path, progress, max_faults, origin, first, max_record_bytes)
+    blocks = scan_blocks(stream, path, progress, max_faults, origin, first, max_record_bytes, stops)
     while True:
         try:
             buffer, frames, offset = next(blocks)
@@ -268,6 +275,7 @@ def scan_blocks(
     origin: int = 0,
     first: int = 0,
     max_record_bytes: int = MAX_RECORD_BYTES,
+    stops: Sequence[int] = (),
 ) -> Generator[tuple[np.ndarray, np.ndarray, int], None, Scan]:
     """Does what `scan_stream` does, for one who takes the records rather than being called.
 
@@ -291,6 +299,7 @@ def scan_blocks(
     known = None if stream.size is None else origin + stream.size
     at_end = False
     stream_fault: StreamFault | None = None
+    ahead, passed = list(reversed(stops)), []
     while True:
         while not at_end and filled < buffer.size and (filled < _BUFFER // 2 or filled < state[NEEDED]):
             try:
@@ -305,7 +314,8 @@ def scan_blocks(
         if offset == first == 0 and is_pointer(buffer[: min(filled, LOOK)].tobytes()):
             return _pointer(str(path), filled)
         state[MOST] = _FAULTS if sound else 1
-        _scan(address_of(buffer), filled, offset, left, address_of(frames), address_of(raw_faults), state)
+        size = min(filled, ahead[-1] - offset) if ahead else filled
+        _scan(address_of(buffer), size, offset, left, address_of(frames), address_of(raw_faults), state)
         if state[FRAMES]:
             yield buffer, frames[: state[FRAMES]], offset
         total += int(state[FAULTS])
@@ -319,6 +329,10 @@ def scan_blocks(
         if progress:
             progress(consumed)
         offset += consumed
+        if ahead and (offset == ahead[-1] or (needed and size < filled)):  # it is reached, or within a record
+            if offset == ahead.pop():
+                passed.append((offset, *_intact(state)))
+            needed = state[NEEDED] = 0
         filled -= consumed
         buffer[:filled] = buffer[consumed : consumed + filled]
         if at_end and (filled == 0 or needed):
@@ -349,6 +363,7 @@ def scan_blocks(
         faults=tuple(found),
         fault_count=total,
         sound=sound or _intact(state),
+        stops=tuple(passed),
     )
 
 

@@ -11,7 +11,7 @@ from tfr_assets.sources.media.options import did_you_mean
 from tfr_assets.sources.source import Source
 from tfr_assets.sources.splits import Splits
 
-_TABLE_FIELDS = ("path", "callable", "format", "options", "storage_options", "columns")
+_TABLE_FIELDS = ("path", "callable", "format", "options", "storage_options", "columns", "follow_links")
 _SPLIT_FIELDS = {field.name for field in fields(Splits)}
 
 

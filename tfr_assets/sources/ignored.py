@@ -50,10 +50,10 @@ class Ignored:
         self._unexpected[ending] += 1
         return self._list(file, f"its ending is not that of {self.noun}")
 
-    def add_link(self, path: str) -> None:
-        """Counts and lists a link that leads out of the source's folder."""
+    def add_link(self, path: str) -> str:
+        """Counts and lists a link that leads out of the source's folder; returns its line."""
         self.links += 1
-        self._list(path, "it is a link that leads out of the folder, and `follow_links: true` is not said")
+        return self._list(path, "it is a link that leads out of the folder, and `follow_links: true` is not said")
 
     def _list(self, file: str, reason: str) -> str:
         line = log_line(file, f"ignored: {reason}")
@@ -81,16 +81,19 @@ class Ignored:
 
     def links_warning(self) -> str:
         """Returns what to tell of links; nothing if none leads out of the folder."""
-        if not self.links:
-            return ""
-        links = _are(self.links, "link")
-        lead, them = ("it leads", "it") if self.links == 1 else ("they lead", "them")
-        return f"{links} ignored: {lead} out of it; say `follow_links: true` to follow {them}."
+        return links_warning(self.links)
 
     def __str__(self) -> str:
         """Returns which endings there are: "2 ending in .txt, 1 ending in nothing"; and what to tell of links."""
         found = _told(self.counts) if self.counts else "no file at all"
         return f"{found}. {self.links_warning().removesuffix('.')}" if self.links else found
+
+
+def links_warning(count: int) -> str:
+    """Returns what to tell of so many links that lead out of a folder; nothing of none."""
+    lead, them = ("it leads", "it") if count == 1 else ("they lead", "them")
+    ignored = f"{_are(count, 'link')} ignored: {lead} out of it; say `follow_links: true` to follow {them}."
+    return ignored if count else ""
 
 
 def _are(count: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from tfr_assets.errors import StaleError
 from tfr_assets.records.files import write_atomically
 from tfr_assets.records.sealed import seal, unseal
-from tfr_assets.sources.landing import SourceFile
+from tfr_assets.sources.landing import SourceFile, is_count
 from tfr_assets.sources.schema import schema_from_text, schema_to_text
 from tfr_assets.sources.source import Source
 from tfr_assets.sources.splits import Splits
@@ -75,10 +76,14 @@ class Inventory:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Inventory":
-        """Returns the inventory that `to_json` gave."""
+        """Returns the inventory that `to_json` gave.
+
+        Raises:
+            ValueError: It gave something else, as do KeyError, TypeError, AttributeError and OSError.
+        """
         source = dict(values["source"])
         splits = source.pop("splits")
-        return cls(
+        inventory = cls(
             source=Source(**source, splits=splits and Splits.from_json(splits)),
             files=tuple(SourceFile.from_json(file) for file in values["files"]),
             landed=tuple(SourceFile.from_json(file) for file in values["landed"]),
@@ -89,6 +94,19 @@ class Inventory:
             classes={column: tuple(names) for column, names in values["classes"].items()},
             first_skipped=tuple((file, reason) for file, reason in values["first_skipped"]),
         )
+        inventory._check()
+        return inventory
+
+    def _check(self) -> None:
+        """Raises TypeError where a value is of another type than it must be, ValueError where rows do not add up."""
+        counts = (self.file_count, self.rows, self.bytes, self.skipped, *self.splits.values())
+        nulls = [count for count in self.null_counts.values() if count is not None]
+        texts = (self.fingerprint, *self.splits, *self.null_counts, *self.classes, *self.warnings)
+        texts += tuple(chain(*self.classes.values(), *self.first_skipped))
+        if not all(map(is_count, (*counts, *nulls))) or not all(isinstance(text, str) for text in texts):
+            raise TypeError("a number or a text is none")
+        if sum(self.splits.values()) != self.rows:
+            raise ValueError("splits hold more or fewer rows than there are")
 
     def save(self, path: Path) -> None:
         """Writes the inventory; under `path` lies the old one or the new one, never half of it.

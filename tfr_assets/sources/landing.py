@@ -22,7 +22,7 @@ from tfr_assets.errors import SourceError, TfrError, WriteError
 from tfr_assets.records.files import make_folder, sync_folder
 from tfr_assets.records.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
 from tfr_assets.records.sealed import seal, unseal
-from tfr_assets.sources.columnar import BATCH_BYTES
+from tfr_assets.sources.columnar import BATCH_BYTES, describe
 from tfr_assets.sources.files import RawFile
 from tfr_assets.sources.repeated import MOST_ROWS
 
@@ -58,8 +58,23 @@ class SourceFile:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "SourceFile":
-        """Returns the file that `dataclasses.asdict` gave."""
-        return cls(**{**values, "groups": tuple(values["groups"])})
+        """Returns the file that `dataclasses.asdict` gave.
+
+        Raises:
+            TypeError: It gave something else; KeyError as well.
+        """
+        file = cls(**{**values, "groups": tuple(values["groups"])})
+        texts = (file.path, file.format, file.fingerprint, file.signature)
+        if not all(isinstance(text, str) for text in texts) or not all(
+            map(is_count, (file.rows, file.bytes, *file.groups))
+        ):
+            raise TypeError(values)
+        return file
+
+
+def is_count(value: object) -> bool:
+    """Whether a value of JSON is a number of something."""
+    return type(value) is int and 0 <= value < 2**63
 
 
 @dataclass(frozen=True)
@@ -82,21 +97,42 @@ def folder_of(landing: Path, fingerprint: str) -> Path:
     return landing / f"landed-{fingerprint[:24]}"
 
 
-def find_landed(landing: Path, fingerprint: str) -> Landed | None:
-    """Returns what was landed earlier for this fingerprint, or None if it is not there or not whole."""
+def find_landed(landing: Path, fingerprint: str, raw_files: int = 0) -> Landed | None:
+    """Returns what was landed earlier for this fingerprint, or None if it is not there or not whole.
+
+    Args:
+        landing: Folder of all landings.
+        fingerprint: Of the data that was landed.
+        raw_files: Number of table's files that it came from.
+    """
     folder = folder_of(landing, fingerprint)
     try:
         record = unseal((folder / "landing.json").read_bytes()) or {}
-        parts = [SourceFile.from_json(part) for part in record["parts"]]
-        current = []
-        for part in parts:
-            file = RawFile(str(folder / Path(part.path).name), "parquet")
-            if file.content_hash() != part.fingerprint:
-                return None
-            current.append(replace(part, path=file.path, signature=file.info()[1]))
-        return Landed(tuple(current), tuple(record["raw_rows"]), record["splits"])
-    except (OSError, ValueError, KeyError, SourceError):
+        parts = [SourceFile.from_json(part) for part in record.pop("parts")]
+        landed = Landed(tuple(_landed_part(folder, part) for part in parts), tuple(record.pop("raw_rows")), **record)
+        return landed if _adds_up(landed, raw_files) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SourceError):
         return None
+
+
+def _adds_up(landed: Landed, raw_files: int) -> bool:
+    """Whether raw files, splits and parts hold the same rows."""
+    rows = sum(part.rows for part in landed.parts)
+    splits = {"all": rows} if landed.splits is None else landed.splits
+    if len(landed.raw_rows) != raw_files or not all(map(is_count, (*landed.raw_rows, *splits.values()))):
+        return False
+    return sum(splits.values()) == rows and (not raw_files or sum(landed.raw_rows) == rows)
+
+
+def _landed_part(folder: Path, recorded: SourceFile) -> SourceFile:
+    """Returns a part of a landing; raises ValueError where it is not what is there."""
+    file = RawFile(str(folder / Path(recorded.path).name), "parquet")
+    size, signature = file.info()
+    groups = describe(file).groups
+    part = SourceFile(file.path, "parquet", sum(groups), size, file.content_hash(), signature, groups)
+    if replace(recorded, path=file.path, signature=signature) != part:
+        raise ValueError(recorded)
+    return part
 
 
 def landing_problem(part: SourceFile) -> str | None:
@@ -181,7 +217,7 @@ def finish(temporary: Path, landing: Path, fingerprint: str, landed: Landed) -> 
         except OSError:
             if not final.exists():
                 raise
-            if existing := find_landed(landing, fingerprint):
+            if existing := find_landed(landing, fingerprint, len(landed.raw_rows)):
                 return existing
             broken = final.rename(_temporary(landing))
             temporary.rename(final)

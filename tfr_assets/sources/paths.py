@@ -1,40 +1,58 @@
 """Which files a source's path means: one file, all in a folder, or all that match a pattern; on disk or by URL."""
 
 import glob
-import os
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NoReturn
 
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.files import RawFile, backend_errors, filesystem, reading
+from tfr_assets.sources.ignored import links_warning
+from tfr_assets.sources.media.tree_local import LocalTree, split_pattern
 from tfr_assets.sources.names import COMPRESSIONS, ENDINGS, endings, format_of, is_hidden, is_http, natural
 from tfr_assets.sources.source import FORMATS, Source
 
 
+@dataclass(frozen=True)
+class DataFiles:
+    """What a source's path means.
+
+    Attributes:
+        files: The files, in natural order ("2" before "10").
+        ignored: Files of a folder that are left out, because their ending is not that of a format.
+        links: Files and folders that are left out, because they are links that lead out of the folder.
+    """
+
+    files: list[RawFile]
+    ignored: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+
+
 def find_files(source: Source) -> list[RawFile]:
     """Returns the files that a source's path means. See `find_data`."""
-    return find_data(source)[0]
+    return find_data(source).files
 
 
-def find_data(source: Source) -> tuple[list[RawFile], list[str]]:
-    """Returns the files that a source's path means, in natural order ("2" before "10"), and those that are ignored.
+def find_data(source: Source) -> DataFiles:
+    """Returns the files that a source's path means.
 
-    In folders, names that begin with a dot or an underscore are passed over, and, with no `format` given, files
-    whose ending is not that of a format; these alone are returned as ignored.
+    In folders, names that begin with a dot or an underscore are passed over without a word, and, with no `format`
+    given, files whose ending is not that of a format.
 
     Raises:
         SourceError: There are none, or files of several formats.
     """
+    links: list[str] = []
     assert source.path
     if "::" in source.path or ("://" in source.path and not source.path.startswith(("file://", "local://"))):
         found, is_folder = _on_web_or_store(source.path, source.storage_options)
     else:
-        found, is_folder = _on_disk(source.path)
+        found, is_folder = _on_disk(source.path, source.follow_links, links)
     if source.format:
-        return [RawFile(path, source.format, source.storage_options) for path in found], []
+        return DataFiles([RawFile(path, source.format, source.storage_options) for path in found], links=links)
     ignored: list[str] = []
     formats = {path: format_of(path) or _format_inside(path) for path in found}
     if is_folder and any(formats.values()):
@@ -49,7 +67,8 @@ def find_data(source: Source) -> tuple[list[RawFile], list[str]]:
     if len(counts) > 1:
         several = ", ".join(f"{count} {name}" for name, count in counts.items())
         raise SourceError(f"{source.path}: holds files of several formats: {several}. Use a pattern that picks one.")
-    return [RawFile(path, format_, source.storage_options) for path, format_ in formats.items() if format_], ignored
+    files = [RawFile(path, format_, source.storage_options) for path, format_ in formats.items() if format_]
+    return DataFiles(files, ignored, links)
 
 
 def first_folder(given: str, path: str) -> str | None:
@@ -65,22 +84,37 @@ def first_folder(given: str, path: str) -> str | None:
     return below[0] if len(below) > 1 else None
 
 
-def _on_disk(given: str) -> tuple[list[str], bool]:
-    """Returns the files, and whether they were found by looking into a folder."""
+def _on_disk(given: str, follow_links: bool, links: list[str]) -> tuple[list[str], bool]:
+    """Returns the files, and whether they were found by looking into a folder; notes links that are not followed."""
     path = Path(given.removeprefix("file://").removeprefix("local://")).expanduser().absolute()
     if path.is_file():
         return [str(path)], False
     if path.is_dir():
-        listed = {
-            str(Path(folder, name)): Path(folder, name).relative_to(path).as_posix()
-            for folder, _, names in os.walk(path, followlinks=True)
-            for name in names
-        }
-        return _data_files(given, listed), True
+        tree = LocalTree(str(path), None, follow_links, hidden=True)
+        entries = tree.entries(_refuse_folder(path), _noting(links, path))
+        listed = {f"{path}/{entry}": entry for entry in entries if not entry.endswith("/")}
+        return _data_files(given, listed, links), True
     if glob.has_magic(str(path)):
-        matches = [match for match in glob.glob(str(path), recursive=True) if Path(match).is_file()]  # noqa: PTH207
-        return _ordered(given, matches, "no file matches this pattern"), False
+        tree = LocalTree(*split_pattern(str(path)), follow_links)
+        matches = [f"{tree.root}/{entry}" for entry in tree.entries(_refuse_folder(path), _noting(links, tree.root))]
+        files = [match for match in matches if Path(match).is_file()]
+        return _ordered(given, files, "no file matches this pattern", links), False
     raise SourceError(f"{given}: there is no such file or folder (looked for {path}).")
+
+
+def _refuse_folder(root: Path) -> Callable[[str, str], NoReturn]:
+    def refuse(folder: str, reason: str) -> NoReturn:
+        raise SourceError(f"{root}/{folder}: {reason}.")
+
+    return refuse
+
+
+def _noting(links: list[str], root: Path | str) -> Callable[[str], None]:
+    def note(entry: str) -> None:
+        if not is_hidden(entry):
+            links.append(f"{root}/{entry}")
+
+    return note
 
 
 def _on_web_or_store(given: str, storage_options: Mapping[str, Any]) -> tuple[list[str], bool]:
@@ -100,7 +134,7 @@ def _on_web_or_store(given: str, storage_options: Mapping[str, Any]) -> tuple[li
     raise SourceError(f"{given}: there is no such file or folder.")
 
 
-def _data_files(given: str, listed: Mapping[str, str]) -> list[str]:
+def _data_files(given: str, listed: Mapping[str, str], links: Sequence[str] = ()) -> list[str]:
     """Returns the files of a folder that hold data; `listed` maps each to its path within the folder."""
     if any("_delta_log/" in relative for relative in listed.values()):
         raise SourceError(
@@ -114,12 +148,12 @@ def _data_files(given: str, listed: Mapping[str, str]) -> list[str]:
                 "pattern such as `folder/**/*.parquet` if the column is not needed, otherwise a `callable`."
             )
     visible = [path for path, relative in listed.items() if not is_hidden(relative)]
-    return _ordered(given, visible, "there are no files in this folder")
+    return _ordered(given, visible, "there are no files in this folder", links)
 
 
-def _ordered(given: str, paths: Iterable[str], otherwise: str) -> list[str]:
+def _ordered(given: str, paths: Iterable[str], otherwise: str, links: Sequence[str] = ()) -> list[str]:
     if not (ordered := sorted(paths, key=natural)):
-        raise SourceError(f"{given}: {otherwise}.")
+        raise SourceError(f"{given}: {otherwise}. {links_warning(len(links))}".rstrip())
     return ordered
 
 

@@ -57,6 +57,8 @@ class Source:
             others have none.
         columns: Of tables in several files: `same`, all must have the same columns; or `union`, a file may lack some,
             which are null there. Lines of jsonl may lack keys anyway.
+        follow_links: Of tables on a local disk: whether links are followed that lead out of the folder. Other kinds
+            have an option of this name.
         storage_options: Passed to fsspec, such as `{"anon": True}`.
         shuffle_seed: Not None: the rows of each split are shuffled once, by this seed.
         kind: One of `KINDS`: what the raw files are.
@@ -75,6 +77,7 @@ class Source:
     kind: str = TABLE
     splits: Splits | None = None
     columns: str = "same"
+    follow_links: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -99,6 +102,8 @@ class Source:
             raise ConfigError(f"source.format: {self.format!r} is not known. Choose one of: {', '.join(FORMATS)}.")
         if self.columns not in ("same", UNION):
             raise ConfigError(f"source.columns: expected `same` or `union`, found {self.columns!r}.")
+        if not isinstance(self.follow_links, bool):
+            raise ConfigError(f"source.follow_links: expected true or false, found {self.follow_links!r}.")
         if self.callable:
             self._check_callable(self.callable)
         check_options(self.format, self.options)
@@ -108,7 +113,7 @@ class Source:
             raise ConfigError(
                 f"source.callable: {name!r} is not of the form `package.module:function`, such as `my_data.load:rows`."
             )
-        for field_name in ("format", "options", "storage_options"):
+        for field_name in ("format", "options", "storage_options", "follow_links"):
             if getattr(self, field_name):
                 raise ConfigError(f"source.{field_name}: has no meaning for a callable; remove it, or use `path`.")
 

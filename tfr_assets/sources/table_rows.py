@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.csv_text import CsvReader
+from tfr_assets.sources.ignored import links_warning
 from tfr_assets.sources.inventory import Inventory
 from tfr_assets.sources.kinds import FILE, Found
-from tfr_assets.sources.paths import find_files
+from tfr_assets.sources.paths import DataFiles, find_data
 from tfr_assets.sources.rowrange import read_rows
 from tfr_assets.sources.source import Source
 from tfr_assets.sources.taking import take_inventory
@@ -33,7 +34,8 @@ def take_table(source: Source, texts: Collection[str], landing: Path, found: Fou
     Raises:
         SourceError: There is no such column, or the table cannot be read.
     """
-    files = find_files(source) if source.path else []
+    data = find_data(source) if source.path else DataFiles([])
+    files = data.files
     if files and files[0].format == "csv":
         _, empty = next(CsvReader(source.options).batches(files, None))
         _check_columns(empty.schema, texts, str(source))
@@ -45,6 +47,7 @@ def take_table(source: Source, texts: Collection[str], landing: Path, found: Fou
         inventory = take_inventory(_with_texts(source, dates), landing, found.progress)
     found.files += len(inventory.files)
     found.bytes += inventory.bytes
+    found.warnings += filter(None, [links_warning(len(data.links))])
     return inventory
 
 

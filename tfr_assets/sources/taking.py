@@ -45,7 +45,7 @@ from tfr_assets.sources.landing import (
     write_parts,
 )
 from tfr_assets.sources.names import ENDINGS
-from tfr_assets.sources.paths import find_data, first_folder
+from tfr_assets.sources.paths import DataFiles, find_data, first_folder
 from tfr_assets.sources.python_values import Form
 from tfr_assets.sources.schema import TypesTooNarrowError, common_schema, conform, empty_batch, plain_schema
 from tfr_assets.sources.shuffle import shuffle
@@ -193,8 +193,8 @@ def _refuse_own_output(source: Source, landing: Path) -> None:
 
 def _of_files(source: Source, landing: Path, progress: Progress, check: Check) -> Inventory:
     _refuse_own_output(source, landing)
-    raw, others = find_data(source)
-    format_ = raw[0].format
+    data = find_data(source)
+    raw, format_ = data.files, data.files[0].format
     check_options(format_, source.options)
     files = _hash(raw, progress)
     # The ending .tsv is the only one that makes the same bytes other rows.
@@ -207,14 +207,14 @@ def _of_files(source: Source, landing: Path, progress: Progress, check: Check) -
     if source.shuffle_seed is None and source.splits is None and all(map(is_in_place, raw)):
         inventory = _in_place(source, raw, files, fingerprint)
     if inventory is None:
-        landed = find_landed(landing, fingerprint)
+        landed = find_landed(landing, fingerprint, len(raw))
         if landed is None:
             landed = _land_files(source, raw, files, landing, fingerprint, progress, check)
         files = [replace(file, rows=rows) for file, rows in zip(files, landed.raw_rows, strict=True)]
         names = common(map(class_names_in, raw)) if format_ in ("parquet", "arrow") else {}
         inventory = _inventory(source, files, landed, fingerprint, names)
     _check_unchanged(raw, files)
-    warnings = [_warn_of_ignored(others, landing), _warn_of_header(inventory)]
+    warnings = [_warn_of_ignored(data, landing), _warn_of_header(inventory)]
     return replace(inventory, warnings=tuple(filter(None, warnings)))
 
 
@@ -237,10 +237,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _warn_of_ignored(files: Sequence[str], landing: Path) -> str:
-    """Lists files of a folder that are no tables, and returns what to tell of them."""
+def _warn_of_ignored(data: DataFiles, landing: Path) -> str:
+    """Lists what of a folder is left out, and returns what to tell of it."""
     ignored = Ignored(None, ENDINGS, "a table")
-    lines = [line for file in files if (line := ignored.add(file))]
+    lines = [line for file in data.ignored if (line := ignored.add(file))]
+    lines += [ignored.add_link(link) for link in data.links]
     warning = ignored.warning()
     if not warning:
         (landing / SKIPPED).unlink(missing_ok=True)

@@ -37,7 +37,8 @@ def files_state(source: Source) -> str:
     state = hashlib.sha256()
     for part in _parts(source):
         # of photographs, recordings and texts, the ending says nothing: any format makes it a plain list of files
-        listed = part if part.kind == TABLE else Source(path=part.path, format=FORMATS[0])
+        follow = bool(part.options.get("follow_links"))
+        listed = part if part.kind == TABLE else Source(path=part.path, format=FORMATS[0], follow_links=follow)
         for file in find_files(listed):
             state.update(f"{file.path}\0{file.info()}\n".encode())
     return state.hexdigest()[:32]

@@ -14,7 +14,7 @@ from tfr_assets.errors import ConfigError, DamagedFile, WriteError
 from tfr_assets.records.compression import detect_compression, open_input
 from tfr_assets.records.digest import to_text
 from tfr_assets.records.files import atomic_file
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.manifest import Manifest, manifest_problem
 from tfr_assets.records.scan import scan_stream
 from tfr_assets.records.units import MAX_RECORD_BYTES
 
@@ -77,6 +77,8 @@ def _copy(path: Path, writer: Any, target: Path, progress: Progress | None) -> i
             progress(len(frames))
 
     manifest = Manifest.load(path)
+    if problem := manifest_problem(path):
+        raise DamagedFile(f"cannot export {path}: its manifest vouches for nothing: {problem}; write it again")
     longest = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
     try:
         with path.open("rb", buffering=0) as file:

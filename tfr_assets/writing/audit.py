@@ -5,6 +5,7 @@ examined by `records.report`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import Any
 
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path, set_of
-from tfr_assets.records.features import FeatureSpec
 from tfr_assets.records.files import abandoned_files
 from tfr_assets.records.manifest import Manifest
 from tfr_assets.records.scan import Fault, FaultKind
 from tfr_assets.records.sealed import unseal
 from tfr_assets.sources import Inventory
 from tfr_assets.sources.landing import landing_problem
+from tfr_assets.writing.shard import load_feature_spec
 from tfr_assets.writing.stray import MERGED, SHARD, names_in, places_of
 from tfr_assets.writing.tfds import FEATURES, INFO, tfds_files
 from tfr_assets.writing.tfds_features import LABELS, image_facts
@@ -27,16 +28,32 @@ _AGAIN = "run again, which writes it anew"
 
 
 @dataclass(frozen=True)
+class Note:
+    """What is not wrong, but should be known of a file.
+
+    Attributes:
+        path: The file.
+        says: What is to be known.
+    """
+
+    path: str
+    says: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.says}"
+
+
+@dataclass(frozen=True)
 class Audit:
     """What was found.
 
     Attributes:
         faults: What is wrong.
-        notes: What is not wrong but not of this project either, or left over; a line each.
+        notes: What is not wrong but not of this project either, or left over.
     """
 
     faults: tuple[Fault, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __add__(self, other: "Audit") -> "Audit":
         return Audit(self.faults + other.faults, self.notes + other.notes)
@@ -49,24 +66,25 @@ def audit_folder(folder: Path) -> Audit:
     """
     names = names_in(folder)
     manifests = {name: manifest for name in names if (manifest := Manifest.load(folder / name))}
-    spec = _sealed(feature_spec_path(folder))
-    features = FeatureSpec.from_json(spec["features"]) if spec else None
-    faults, notes = [], []
+    spec = load_feature_spec(folder)
+    features, listed = spec or (None, ())
+    faults: list[Fault] = []
+    notes: list[Note] = []
     if spec is None and feature_spec_path(folder).exists():
         faults.append(_beside(feature_spec_path(folder), f"it is damaged; {_AGAIN}"))
-    listed = set(spec["files"]) if spec else set()
     splits = {_stem(name) for name in listed}  # `write` lists those of its last call, other splits may lie beside them
-    expected = listed.union(*(set_of(name) for name in manifests))
-    for name in sorted(expected - names):
+    expected = set(listed).union(*(set_of(name) for name in manifests))
+    there = {name for name in names if (folder / name).is_file() or manifest_path(folder / name).exists()}
+    for name in sorted(expected - there):
         faults.append(_fault(folder / name, FaultKind.MISSING, f"with its manifest; {_AGAIN}"))
     for name, manifest in sorted(manifests.items()):
-        if spec and name in listed and manifest.features != features:
+        if name in listed and manifest.features != features:
             faults.append(_beside(feature_spec_path(folder), f"{name} was written by another feature spec; {_AGAIN}"))
         elif (
             listed and name not in listed and set_of(name) and (_is_of_dataset(folder / name) or _stem(name) in splits)
         ):
             says = f"it belongs to another set than {feature_spec_path(folder).name} lists; run again, which removes it"
-            faults.append(_fault(folder / name, FaultKind.STRAY, says))
+            faults.append(_fault(folder / name, FaultKind.EXTRA, says))
     faults += _mixed_sets(folder, manifests)
     ours = {_stem(name) for name in expected}
     for name in sorted(names - set(manifests)):
@@ -74,23 +92,28 @@ def audit_folder(folder: Path) -> Audit:
         if manifest_path(path).exists():
             continue  # what is wrong with that is found with its file
         if not path.is_file():
-            faults.append(_fault(index_path(path), FaultKind.STRAY, "it is the index of no file; remove it"))
+            if name not in expected:  # else it was told of as missing
+                remedy = "run again, which removes it" if _is_of_dataset(path) else "remove it"
+                says = f"the file that it is the index of is gone, and so is its manifest; {remedy}"
+                faults.append(_fault(index_path(path), FaultKind.EXTRA, says))
         elif _is_of_dataset(path):
             faults.append(_fault(path, FaultKind.STRAY, "it was left by an earlier run; run again, which removes it"))
         elif set_of(name) and _stem(name) in ours:
             says = "no manifest describes it: left by a `write` that was killed, or somebody else's; remove it"
             faults.append(_fault(path, FaultKind.STRAY, says))
         elif ".tfrecord" in name or ".tfr" in name:
-            notes.append(f"{path}: no manifest vouches for it; only its own checksums were checked")
+            notes.append(Note(str(path), "no manifest vouches for it; only its own checksums were checked"))
     left = [path for place in places_of(folder) for path in abandoned_files(place)]
-    notes += [f"{path}: left by a process that was killed; the next run removes it" for path in left]
+    notes += [Note(str(path), "left by a process that was killed; the next run removes it") for path in left]
     return Audit(tuple(faults), tuple(notes))
 
 
 def _is_of_dataset(path: Path) -> bool:
     """Whether a file is named and lies as the dataset's whose folder is above: it is nobody else's."""
     dataset, form = path.parent.parent, {"shards": SHARD, "merged": MERGED}.get(path.parent.name)
-    return form is not None and (dataset / "raw").is_dir() and bool(re.fullmatch(dataset.name + form, path.name))
+    if form is None or not (dataset / "raw").is_dir():
+        return False
+    return bool(re.fullmatch(re.escape(dataset.name) + form, path.name))
 
 
 def _mixed_sets(folder: Path, manifests: Mapping[str, Manifest]) -> Iterator[Fault]:
@@ -101,12 +124,20 @@ def _mixed_sets(folder: Path, manifests: Mapping[str, Manifest]) -> Iterator[Fau
         first, expected = makes.setdefault(f"{name.partition('.tfrecord')[0]} {len(set_of(name))}", (name, make))
         if make != expected:
             says = f"it was made from other data or settings than {first}; {_AGAIN}"
-            yield _fault(folder / name, FaultKind.STRAY, says)
+            yield _fault(folder / name, FaultKind.MIXED, says)
 
 
-def audit_dataset(layout: Layout) -> Audit:
+def audit_dataset(folder: Path) -> Audit:
     """Looks at what describes a dataset as a whole: inventory, landing, plan, recommendation, files for other tools."""
-    return Audit(tuple(_dataset_faults(layout)))
+    return Audit(tuple(_dataset_faults(_layout_of(folder))))
+
+
+def _layout_of(folder: Path) -> Layout:
+    """Returns the layout of a dataset's folder. Where that is a copy under another name, its files tell the first."""
+    form = re.compile(f"([A-Za-z0-9][A-Za-z0-9_]*)({SHARD}|{MERGED})")
+    names = [name for part in ("shards", "merged") for name in sorted(names_in(folder / part))]
+    found = Counter(match[1] for match in map(form.fullmatch, names) if match)
+    return Layout(folder.name if folder.name in found or not found else found.most_common(1)[0][0], folder)
 
 
 def _dataset_faults(layout: Layout) -> Iterator[Fault]:
@@ -126,7 +157,7 @@ def _dataset_faults(layout: Layout) -> Iterator[Fault]:
     for part in inventory.landed:
         if problem := landing_problem(part):
             yield _beside(Path(part.path), f"{problem}; {_AGAIN}")
-    if list(layout.merged.glob("*.tfrecord")):
+    if layout.merged.is_dir():
         for split in inventory.splits:
             if not layout.merged_path(split).exists() and not manifest_path(layout.merged_path(split)).exists():
                 yield _fault(layout.merged_path(split), FaultKind.MISSING, _AGAIN)
@@ -134,23 +165,32 @@ def _dataset_faults(layout: Layout) -> Iterator[Fault]:
 
 
 def _description_faults(layout: Layout, inventory: Inventory) -> Iterator[Fault]:
-    """Yields what is wrong with the files for TensorFlow Datasets, where these are complete."""
+    """Yields what is wrong with the files that describe the shards, once all shards are of this inventory.
+
+    Until then, nobody knows what they must be: what is told of images, only the inventory of their shards knew.
+    """
     folder = layout.shards
-    spec = _sealed(feature_spec_path(folder))
-    manifests = [Manifest.load(folder / name) for name in spec["files"]] if spec else []
-    found = [manifest for manifest in manifests if manifest and manifest.features]
-    if not (folder / INFO).exists() or not found or len(found) < len(manifests) or not found[0].features:
-        return
+    found = {name: manifest for name in sorted(names_in(folder)) if (manifest := Manifest.load(folder / name))}
     by_split: Mapping[str, list[Manifest]] = {
-        split: [manifest for manifest in found if manifest.file.startswith(f"{layout.name}-{split}.tfrecord")]
+        split: [manifest for name, manifest in found.items() if name.startswith(f"{layout.name}-{split}.tfrecord-")]
         for split in inventory.splits
     }
-    expected = tfds_files(layout.name, found[0].features, by_split, images=image_facts(inventory))
+    features = next((manifest.features for manifest in found.values()), None)
+    current = all(manifest.made_from.get("inventory") == inventory.fingerprint for manifest in found.values())
+    if not current or not all(by_split.values()) or any(name not in found for each in found for name in set_of(each)):
+        return
+    if not feature_spec_path(folder).exists():
+        yield _fault(feature_spec_path(folder), FaultKind.MISSING, _AGAIN)
+    if features is None:
+        return
+    expected = tfds_files(layout.name, features, by_split, images=image_facts(inventory))
     contents: Mapping[str, bytes] = {} if isinstance(expected, str) else expected
     there = {path.name for path in (folder / INFO, folder / FEATURES, *folder.glob(f"*{LABELS}")) if path.exists()}
     for name in sorted(there | contents.keys()):
         path = folder / name
-        if name not in there or path.read_bytes() != contents.get(name):
+        if name not in there:
+            yield _fault(path, FaultKind.MISSING, _AGAIN)
+        elif path.read_bytes() != contents.get(name):
             yield _beside(path, f"it does not describe the shards beside it; {_AGAIN}")
 
 

@@ -112,6 +112,8 @@ def plan_shards(dataset: Dataset) -> ShardingPlan:
         ConfigError: The feature options do not fit the columns.
     """
     inventory = load_inventory(dataset)
+    if set(inventory.splits) != set(dataset.splits):
+        raise StaleError(f"{dataset.layout.inventory}: holds other splits than the YAML says. Materialize raw again.")
     return ShardingPlan(
         dataset=dataset,
         inventory_fingerprint=inventory.fingerprint,

@@ -152,10 +152,17 @@ def save_feature_spec(folder: Path, features: FeatureSpec, names: Sequence[str])
     write_atomically(feature_spec_path(folder), seal({"features": features.to_json(), "files": list(names)}))
 
 
+def load_feature_spec(folder: Path) -> tuple[FeatureSpec, tuple[str, ...]] | None:
+    """Returns what `save_feature_spec` saved: features and names. None where it is missing or damaged."""
+    try:
+        values = unseal(feature_spec_path(folder).read_bytes()) or {}
+        features, names = FeatureSpec.from_json(values["features"]), tuple(values["files"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return None
+    return (features, names) if all(isinstance(name, str) for name in names) else None
+
+
 def describes(folder: Path, features: FeatureSpec) -> bool:
     """Whether what is saved beside shards says that records are parsed in this way."""
-    try:
-        saved = unseal(feature_spec_path(folder).read_bytes())
-    except OSError:
-        return False
-    return saved is not None and FeatureSpec.from_json(saved["features"]) == features
+    saved = load_feature_spec(folder)
+    return saved is not None and saved[0] == features

@@ -10,6 +10,7 @@ wait for ends by `atexit` as well, and they give nothing more.
 
 import atexit
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -19,10 +20,11 @@ import numpy as np
 import tensorflow as tf
 
 _LONGEST = 10.0  # seconds
+_ELEMENTS, _ALIGNMENT = 129, 64  # of a tensor that TensorFlow takes as it is
 _QUIET = 0.2  # seconds since TensorFlow was last in a generator, in which it has surely come back from it
 
 _numbers = count()
-_functions: dict[int, Callable[..., Iterator[Any]]] = {}  # for ever, as TensorFlow keeps all of Python's that it calls
+_functions: dict[int, Callable[..., Iterator[Any]]] = {}  # of datasets that are alive
 _running: "dict[int, _Generator]" = {}
 _inside: "set[_Generator]" = set()  # generators that a thread is in
 _last = -_QUIET  # when a thread came back from one
@@ -41,9 +43,8 @@ def generated(
         arguments: Tensors that it is called with.
     """
     specs = tuple(tf.nest.flatten(signature))
-    _functions[number := next(_numbers)] = generate
-    given = [tf.constant(number, tf.int64), *arguments]
     with tf.init_scope():  # not a part of the function that happens to be traced
+        given = [_number_of(generate), *arguments]
         begin, give, end = _traced(tuple(tensor.dtype for tensor in given), tuple(spec.dtype for spec in specs))
     variant = tf.raw_ops.GeneratorDataset(
         init_func_other_args=given, init_func=begin,
@@ -52,6 +53,23 @@ def generated(
         output_types=[spec.dtype for spec in specs], output_shapes=[spec.shape for spec in specs],
     )  # fmt: skip
     return tf.data.experimental.from_variant(variant, signature)
+
+
+def _number_of(generate: Callable[..., Iterator[Any]]) -> tf.Tensor:
+    """Returns the number of a function, which is kept for as long as TensorFlow has this very tensor.
+
+    What lives as long as a dataset is no object of Python's: another dataset, or a function, may hold it in C++. So the
+    tensor's memory is an array of Python's, whose end tells. It is as long as it is because functions that capture a
+    tensor of up to 128 elements copy it.
+    """
+    number = next(_numbers)
+    memory = np.zeros(_ELEMENTS * 8 + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    array = memory[start : start + _ELEMENTS * 8].view(np.int64)
+    array[:] = number
+    _functions[number] = generate
+    weakref.finalize(array, _functions.pop, number).atexit = False
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
 @cache
@@ -66,9 +84,9 @@ def _traced(given: tuple[tf.DType, ...], gives: tuple[tf.DType, ...]) -> tuple[A
     return traced(_begin, given, number), traced(_next, number, gives), traced(_end, number, number)
 
 
-def _begin(number: np.int64, *arguments: np.ndarray) -> np.int64:
+def _begin(number: np.ndarray, *arguments: np.ndarray) -> np.int64:
     run = next(_numbers)
-    _running[run] = _Generator(cast(Generator[Any, None, None], _functions[int(number)](*arguments)))
+    _running[run] = _Generator(cast(Generator[Any, None, None], _functions[int(number[0])](*arguments)))
     return np.int64(run)
 
 

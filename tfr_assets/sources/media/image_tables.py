@@ -13,12 +13,13 @@ import pyarrow as pa
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.columnar import describe, is_in_place, read_file
 from tfr_assets.sources.files import RawFile
+from tfr_assets.sources.ignored import links_warning
 from tfr_assets.sources.kinds import BYTES, CLASS, FILE, KEY, SPLIT, SPLIT_BY, TABLE, BadFileError, Found
 from tfr_assets.sources.media.labelling import check_class
 from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
 from tfr_assets.sources.media.listing import REMEDY, Medium, batch_of
 from tfr_assets.sources.media.tree import root_of
-from tfr_assets.sources.paths import find_files
+from tfr_assets.sources.paths import find_data
 
 if TYPE_CHECKING:
     from tfr_assets.sources.source import Source
@@ -59,7 +60,7 @@ def list_tables(
     yield batch_of([], schema)
     root = root_of(source.path, source.storage_options)
     wanted = list(dict.fromkeys(name for name in (column, labels.label, split_by) if name))
-    tables = [(file, _groups_of(file, column, wanted)) for file in _files(source)]
+    tables = [(file, _groups_of(file, column, wanted)) for file in _files(source, found)]
     total, done = sum(sum(groups) for _, groups in tables), 0
     classes: set[str] = set()
     for file, groups in tables:
@@ -90,8 +91,10 @@ def list_tables(
         found.classes[label_key(medium.prefix)] = class_names(classes, labels)
 
 
-def _files(source: "Source") -> list[RawFile]:
-    files = find_files(replace(source, kind=TABLE, options={}))
+def _files(source: "Source", found: Found) -> list[RawFile]:
+    data = find_data(replace(source, kind=TABLE, options={}))
+    found.warnings += filter(None, [links_warning(len(data.links))])
+    files = data.files
     if other := [file.path for file in files if not is_in_place(file)]:
         raise SourceError(f"{other[0]}: `column` is for images in Parquet or Arrow files, which this is not.")
     return files

@@ -22,6 +22,7 @@ class LocalTree:
         root: Absolute path of the folder.
         pattern: Of files below it; None: all that are not hidden.
         follow_links: Whether links are followed that lead out of the folder.
+        hidden: Whether names that begin with a dot or an underscore count, where there is no pattern.
         threads: How many threads reading is spread over.
         is_remote: False.
     """
@@ -29,6 +30,7 @@ class LocalTree:
     root: str
     pattern: str | None
     follow_links: bool = False
+    hidden: bool = False
     threads: int = min(4, os.cpu_count() or 1)
     is_remote: bool = False
 
@@ -62,7 +64,7 @@ class LocalTree:
                 raise SourceError(f"{full}: is a link to a folder that it lies in. Remove the link.")
             with entries:
                 for entry in entries:
-                    if is_hidden(entry.name):
+                    if is_hidden(entry.name) and not self.hidden:
                         continue
                     path = f"{folder}{entry.name}/" if _is_folder(entry) else folder + entry.name
                     if entry.is_symlink() and not stays(folder + entry.name):
