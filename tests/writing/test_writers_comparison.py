@@ -81,17 +81,17 @@ def test_the_seeds_code_and_what_is_missing_are_named() -> None:
 
 
 def test_a_trial_is_of_the_datasets_rows_and_is_found_again(make: MakeDataset, tmp_path: Path) -> None:
-    dataset = make(trials=WriterTrials(rows=50, workers=(1, 2), repeats=1, only=("locked", "serial")))
+    dataset, options = make(), WriterTrials(rows=50, workers=(1, 2), repeats=1, only=("locked", "serial"))
     with pytest.raises(StaleError):
-        try_writer(dataset, "locked")
+        try_writer(dataset, "locked", options)
     materialize_raw(dataset)
-    trial = try_writer(dataset, "locked")
+    trial = try_writer(dataset, "locked", options)
     assert [(each.workers, each.records, each.shards) for each in trial.measured] == [(1, 50, None), (2, 50, None)]
     trial.save(dataset.layout)
-    assert compare(dataset) == Comparison((trial,), ("serial",))
-    assert compare(replace(dataset, compression="gzip")).missing == ("locked", "serial")
+    assert compare(dataset, options) == Comparison((trial,), ("serial",))
+    assert compare(replace(dataset, compression="gzip"), options).missing == ("locked", "serial")
     (dataset.layout.writers / "locked.json").write_text("{}")
-    assert compare(dataset).missing == ("locked", "serial")
+    assert compare(dataset, options).missing == ("locked", "serial")
 
 
 def test_no_rows_cannot_be_measured(make: MakeDataset, raw: Path) -> None:
@@ -101,4 +101,4 @@ def test_no_rows_cannot_be_measured(make: MakeDataset, raw: Path) -> None:
     dataset = make()
     materialize_raw(dataset)
     with pytest.raises(SourceError, match="has no rows, so that there is nothing to measure"):
-        try_writer(dataset, "serial")
+        try_writer(dataset, "serial", WriterTrials())

@@ -426,8 +426,10 @@ def writers(name: str, as_json: bool) -> None:
     """
     from tfr_assets.cli.bench_writers import bench_writers, show_writers
     from tfr_assets.writing.writers.comparison import as_document
+    from tfr_assets.writing.writers.trials import WriterTrials
 
-    comparison = bench_writers(_dataset(name))
+    component, dataset = _component(name)
+    comparison = bench_writers(dataset, component.bench.writers or WriterTrials())
     if as_json:
         _print_json(as_document(comparison))
     else:

@@ -7,11 +7,11 @@ from typing import Any
 from tfr_assets.cli.terminal import err, out, steps_bar, table
 from tfr_assets.reading.bench.measurement import load
 from tfr_assets.reading.bench.options import BenchOptions
+from tfr_assets.reading.bench.recommend import recommend
 from tfr_assets.reading.bench.slow_server import Storage, served, slow_server
 from tfr_assets.reading.bench.table import COLUMNS, NOTE, rows
 from tfr_assets.reading.locate import locate
 from tfr_assets.reading.measure import Measured, measure_readers
-from tfr_assets.reading.recommendation import recommend
 
 REMOTE_READERS = ("naive", "prefetch", "interleave", "vectorized", "autotuned")
 

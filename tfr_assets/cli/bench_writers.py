@@ -7,9 +7,10 @@ from tfr_assets.cli.terminal import out, stderr_to, steps_bar, table
 if TYPE_CHECKING:
     from tfr_assets.writing.dataset import Dataset
     from tfr_assets.writing.writers.comparison import Comparison
+    from tfr_assets.writing.writers.trials import WriterTrials
 
 
-def bench_writers(dataset: "Dataset") -> "Comparison":
+def bench_writers(dataset: "Dataset", options: "WriterTrials") -> "Comparison":
     """Measures the writers of a dataset one after another, keeps what is measured, and compares them.
 
     Raises:
@@ -19,13 +20,13 @@ def bench_writers(dataset: "Dataset") -> "Comparison":
     from tfr_assets.components.writers import measure
     from tfr_assets.writing.writers.comparison import compare
 
-    names = dataset.trials.only
+    names = options.only
     with stderr_to(dagster_home() / ".dagster" / "tfr-bench.log"), steps_bar(dataset.name) as bar:
         for done, name in enumerate(names):
             bar(name, done, len(names))
-            measure(dataset, name)
+            measure(dataset, name, options)
         bar("", len(names), len(names))
-    return compare(dataset)
+    return compare(dataset, options)
 
 
 def show_writers(comparison: "Comparison") -> None:

@@ -40,7 +40,7 @@ def build_bench(look: Look, bench: Bench) -> dg.Definitions:
         about = "Measures and compares the readers."
         jobs.append(build_bench_job(look, readers_job(name), about, "readers", "reader_report"))
     if bench.writers:
-        assets += [build_writers(look), build_writer_report(look)]
+        assets += [build_writers(look, bench.writers), build_writer_report(look, bench.writers)]
         about = "Measures how fast each writer is, and says which to use when."
         jobs.append(build_bench_job(look, writers_job(name), about, "writers", "writer_report"))
     return dg.Definitions(assets=assets, asset_checks=checks, jobs=jobs)

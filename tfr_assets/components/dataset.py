@@ -33,7 +33,6 @@ from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import Source, Splits, check_watchable, seen_from
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
-from tfr_assets.writing.writers.trials import WriterTrials
 
 
 def _field(name: str, yaml_type: Any, description: str, *examples: Any) -> dg.Resolver:
@@ -258,7 +257,5 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         if self.watch:
             check_watchable(source)
         auto = self.shards is None
-        dataset = Dataset(
-            name, source, 1, self.compression, self.features, trials=self.bench.writers or WriterTrials(), auto=auto
-        )
+        dataset = Dataset(name, source, 1, self.compression, self.features, auto=auto)
         return as_planned(dataset) if self.shards is None else replace(dataset, shards=self.shards)

@@ -10,7 +10,7 @@ from tfr_assets.components.look import Look
 from tfr_assets.components.metadata import markdown, rounded
 from tfr_assets.components.readers import POOL
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.writers.trials import SEED
+from tfr_assets.writing.writers.trials import SEED, WriterTrials
 
 if TYPE_CHECKING:
     from tfr_assets.layout import Layout
@@ -22,21 +22,21 @@ _REPORT = """The writers side by side, and which to use when. It takes what was 
 tells what is missing."""
 
 
-def build_writers(look: Look) -> dg.AssetsDefinition:
+def build_writers(look: Look, options: WriterTrials) -> dg.AssetsDefinition:
     """Returns the asset `writers` of a dataset: one partition a writer."""
     dataset = look.dataset
 
     @dg.asset(
         **look.asset("writers", _WRITERS, {"arrow"}, group_name=look.bench_group),
         deps=[look.key("raw")],
-        partitions_def=dg.StaticPartitionsDefinition(list(dataset.trials.only)),
+        partitions_def=dg.StaticPartitionsDefinition(list(options.only)),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,
     )
     def writers(context: dg.AssetExecutionContext) -> None:
         for writer in chosen_partitions(context):
             with reported(writer=writer):
-                trial = measure(dataset, writer)
+                trial = measure(dataset, writer, options)
             best = trial.best
             context.log.info(f"{writer}: {best.records_per_second:,.0f} records/s with {best.workers} workers")
             context.add_asset_metadata(_trial_metadata(trial, dataset.layout), partition_key=writer)
@@ -44,7 +44,7 @@ def build_writers(look: Look) -> dg.AssetsDefinition:
     return writers
 
 
-def measure(dataset: Dataset, writer: str) -> "Trial":
+def measure(dataset: Dataset, writer: str, options: WriterTrials) -> "Trial":
     """Measures a writer of a dataset, and saves what was measured.
 
     Raises:
@@ -55,14 +55,14 @@ def measure(dataset: Dataset, writer: str) -> "Trial":
     if writer == SEED:  # needs TensorFlow, of which the room of the other writers does not know
         from tfr_assets.reading.seed_writer import seed
 
-        trial = try_writer(dataset, seed)
+        trial = try_writer(dataset, seed, options)
     else:
-        trial = try_writer(dataset, writer)
+        trial = try_writer(dataset, writer, options)
     trial.save(dataset.layout)
     return trial
 
 
-def build_writer_report(look: Look) -> dg.AssetsDefinition:
+def build_writer_report(look: Look, options: WriterTrials) -> dg.AssetsDefinition:
     """Returns the asset `writer_report` of a dataset."""
     dataset = look.dataset
 
@@ -74,7 +74,7 @@ def build_writer_report(look: Look) -> dg.AssetsDefinition:
         from tfr_assets.writing.writers.comparison import compare
 
         with reported(dataset=dataset.name):
-            comparison = compare(dataset)
+            comparison = compare(dataset, options)
             metadata = _report_metadata(comparison, dataset.layout)
         for sentence in comparison.advice():
             context.log.info(sentence)

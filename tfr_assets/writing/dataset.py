@@ -9,7 +9,6 @@ from tfr_assets.layout import MAX_SHARDS, Layout, shard_keys
 from tfr_assets.records.compression import COMPRESSIONS
 from tfr_assets.records.features import FeatureOptions
 from tfr_assets.sources import ONLY_SPLIT, Source
-from tfr_assets.writing.writers.trials import WriterTrials
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class Dataset:
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
         root: Folder of all datasets; None: `data_root()`, asked when needed.
-        trials: How writers are measured.
         auto: Whether `shards` is planned from the inventory (see `writing.sizing`); here it is what was planned last.
 
     Raises:
@@ -36,7 +34,6 @@ class Dataset:
     compression: str = "none"
     features: FeatureOptions = field(default_factory=FeatureOptions)
     root: Path | None = None
-    trials: WriterTrials = field(default_factory=WriterTrials)
     auto: bool = False
 
     def __post_init__(self) -> None:

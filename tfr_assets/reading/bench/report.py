@@ -18,11 +18,12 @@ from tfr_assets.errors import StaleError
 from tfr_assets.pictures import bars, curves
 from tfr_assets.reading.bench.measurement import Measurement, load
 from tfr_assets.reading.bench.processes import FreshProcesses, fresh_processes
+from tfr_assets.reading.bench.recommend import comparable_to_latest, recommend
 from tfr_assets.reading.bench.table import as_csv, ranked
 from tfr_assets.reading.bench.timeline import Timeline
 from tfr_assets.reading.files import RecordFiles
 from tfr_assets.reading.measure import Progress
-from tfr_assets.reading.recommendation import FILE, Recommendation, comparable_to_latest, recommend
+from tfr_assets.reading.recommendation import FILE, Recommendation
 from tfr_assets.records.files import write_atomically
 
 _SPANS, _SWEEP = "tfr_assets.reading.bench.spans", "tfr_assets.reading.bench.sweep"

@@ -21,7 +21,7 @@ from tfr_assets.writing.plan import load_inventory
 from tfr_assets.writing.writers.measure import Contestant, measure_writers
 from tfr_assets.writing.writers.measurement import WriterMeasurement
 from tfr_assets.writing.writers.registry import Writer
-from tfr_assets.writing.writers.trials import SEED
+from tfr_assets.writing.writers.trials import SEED, WriterTrials
 
 _ROWS, _BYTES = 200_000, 100_000_000  # of which a writer is measured in about a minute, the seeds' code included
 _DISK_IS_THE_LIMIT = 0.9  # of the speed of a plain write that the disk begins with early
@@ -72,12 +72,13 @@ class Trial:
             return None
 
 
-def try_writer(dataset: Dataset, writer: str | Writer) -> Trial:
+def try_writer(dataset: Dataset, writer: str | Writer, options: WriterTrials) -> Trial:
     """Measures a writer with the dataset's first rows, on the dataset's disk.
 
     Args:
-        dataset: Its `trials` say how.
+        dataset: The dataset.
         writer: A name of `registry.WRITERS`, or such a function, which can be imported.
+        options: How it is measured.
 
     Raises:
         StaleError: Raw must be materialized first, or again.
@@ -88,14 +89,14 @@ def try_writer(dataset: Dataset, writer: str | Writer) -> Trial:
     if not inventory.rows:
         raise SourceError(f"dataset {dataset.name!r} has no rows, so that there is nothing to measure")
     name = writer if isinstance(writer, str) else writer.__name__
-    trials = dataset.trials
-    files = trials.counts[-1] if name.startswith("sharded") else None
+    files = options.counts[-1] if name.startswith("sharded") else None
     contestants = [
-        Contestant(writer, workers, files, dataset.compression, dataset.features) for workers in trials.workers_of(name)
+        Contestant(writer, workers, files, dataset.compression, dataset.features)
+        for workers in options.workers_of(name)
     ]
-    rows = _first_rows(inventory, min(inventory.rows, trials.rows or _ROWS), trials.rows is None)
-    measured = measure_writers(contestants, rows, trials.repeats, dataset.layout.folder)
-    return Trial(name, inventory.rows, _fingerprint(dataset, inventory), tuple(measured))
+    rows = _first_rows(inventory, min(inventory.rows, options.rows or _ROWS), options.rows is None)
+    measured = measure_writers(contestants, rows, options.repeats, dataset.layout.folder)
+    return Trial(name, inventory.rows, _fingerprint(dataset, inventory, options), tuple(measured))
 
 
 def _first_rows(inventory: Inventory, rows: int, bounded: bool) -> Iterator[pa.RecordBatch]:
@@ -107,8 +108,8 @@ def _first_rows(inventory: Inventory, rows: int, bounded: bool) -> Iterator[pa.R
             return
 
 
-def _fingerprint(dataset: Dataset, inventory: Inventory) -> str:
-    settings = [dataset.compression, asdict(dataset.features), dataset.trials.rows]
+def _fingerprint(dataset: Dataset, inventory: Inventory, options: WriterTrials) -> str:
+    settings = [dataset.compression, asdict(dataset.features), options.rows]
     return f"{inventory.fingerprint} {json.dumps(settings, sort_keys=True, default=str)}"
 
 
@@ -134,14 +135,18 @@ class Comparison:
         return list(_advice(self))
 
 
-def compare(dataset: Dataset) -> Comparison:
+def compare(dataset: Dataset, options: WriterTrials) -> Comparison:
     """Returns what there is of a dataset's current rows and settings.
+
+    Args:
+        dataset: The dataset.
+        options: Which writers there should be, and how they are measured.
 
     Raises:
         StaleError: Raw must be materialized first, or again.
     """
-    current = _fingerprint(dataset, load_inventory(dataset))
-    found = {name: Trial.load(dataset.layout, name) for name in dataset.trials.only}
+    current = _fingerprint(dataset, load_inventory(dataset), options)
+    found = {name: Trial.load(dataset.layout, name) for name in options.only}
     trials = tuple(trial for trial in found.values() if trial and trial.fingerprint == current)
     there = {trial.writer for trial in trials}
     return Comparison(trials, tuple(name for name in found if name not in there))
