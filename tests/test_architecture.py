@@ -11,9 +11,23 @@ import tfr_assets
 
 PACKAGE = Path(tfr_assets.__file__).parent
 ROOMS = [  # from the top down
-    "cli", "definitions", "defs", "components", "reading", "writing", "samples", "pictures", "sources", "records",
+    "cli", "definitions", "defs", "components", "bench", "reading", "writing", "samples", "pictures", "sources",
+    "records", "storage",
 ]  # fmt: skip
-SHARED = {"layout", "errors", "project"}
+SHARED = {"layout", "errors", "project", "units"}
+# Folders and modules of a room, from the bottom up: each imports only those before it. Its other modules come last.
+FOLDERS = {
+    "records": ["schema", "arrow", "kernels", "frames", "examples"],
+    "sources": [
+        "model", "files", "tables", "landing", "inventory", "media", "media.images", "media.audio", "media.text",
+        "mixed",
+    ],
+    "writing": ["export", "writers"],
+    "reading": ["locate", "tensors", "native", "readers", "readers.processes"],
+    "bench": ["process", "writers", "readers"],
+    "components": ["runs.steps", "runs", "attributes", "failures", "metadata", "assets", "config"],
+}  # fmt: skip
+MOST_FILES = 15
 
 
 def _room(path: Path) -> str:
@@ -49,11 +63,13 @@ def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
 @pytest.mark.parametrize(
     ("room", "forbidden"),
     [
+        ("storage", {"dagster", "tensorflow", "numba", "pandas"}),
         ("records", {"dagster", "tensorflow", "pandas"}),
         ("sources", {"dagster", "tensorflow", "numba"}),
         ("pictures", {"dagster", "tensorflow", "numba", "pyarrow", "pandas"}),
         ("writing", {"dagster", "tensorflow"}),
         ("reading", {"dagster"}),
+        ("bench", {"dagster"}),
         ("components", {"tensorflow", "numba"}),
     ],
 )
@@ -86,3 +102,62 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
 def test_the_package_says_what_it_has_not() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'write_everything'"):
         _ = tfr_assets.write_everything
+
+
+def _modules(room: str) -> dict[str, Path]:
+    found = {}
+    for path in (PACKAGE / room).rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _imported_modules(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tfr_assets."):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return {name.removeprefix("tfr_assets.") for name in names}
+
+
+@pytest.mark.parametrize("room", FOLDERS)
+def test_a_folder_imports_only_folders_before_it(room: str) -> None:
+    modules, order = _modules(room), [f"{room}.{folder}" for folder in FOLDERS[room]]
+
+    def place(module: str) -> int:
+        folders = [folder for folder in order if module == folder or module.startswith(f"{folder}.")]
+        return order.index(max(folders, key=len)) if folders else len(order)
+
+    for module, path in modules.items():
+        imported = {name for name in _imported_modules(path) if name in modules and name != module}
+        wrong = {name for name in imported if place(name) > place(module)}
+        # where a room's `__init__` hands on what its folders have, it is one of the room's own modules
+        assert not wrong, f"{module} imports {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in PACKAGE.rglob("*.py")}), ids=lambda path: path.name)
+def test_a_folder_can_be_taken_in_at_a_glance(folder: Path) -> None:
+    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES
+    if "defs" not in folder.parts:
+        assert (ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or "").strip()
+
+
+def test_kernels_call_nothing_that_their_stamp_does_not_cover() -> None:
+    helpers = {}  # compiled functions outside of the folder that every stamp covers
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent == PACKAGE / "records" / "kernels":
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef):
+                decorators = {
+                    getattr(each, "id", getattr(getattr(each, "func", None), "id", "")) for each in node.decorator_list
+                }
+                if decorators & {"inlined", "called"}:
+                    helpers[node.name] = path
+    assert helpers
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tfr_assets."):
+                stolen = {alias.name for alias in node.names if alias.name in helpers and helpers[alias.name] != path}
+                source = PACKAGE.joinpath(*str(node.module).split(".")[1:]).with_suffix(".py")
+                assert not {name for name in stolen if helpers[name] == source}, path

@@ -33,9 +33,9 @@ from tfr_assets.reading.read import read
 from tfr_assets.writing.write import Written, write
 
 if TYPE_CHECKING:
-    from tfr_assets.components.dataset import TFRecordDataset
-    from tfr_assets.records.arrays import Ragged, Strings
-    from tfr_assets.records.features import FeatureOptions
+    from tfr_assets.components.config.component import TFRecordDataset
+    from tfr_assets.records.arrow.arrays import Ragged, Strings
+    from tfr_assets.records.schema.features import FeatureOptions
 
 __all__ = [
     "ConfigError",
@@ -58,10 +58,10 @@ __all__ = [
     "write",
 ]
 _LAZY = {  # classes that bring Dagster, NumPy or Arrow with them
-    "FeatureOptions": "tfr_assets.records.features",
-    "Ragged": "tfr_assets.records.arrays",
-    "Strings": "tfr_assets.records.arrays",
-    "TFRecordDataset": "tfr_assets.components.dataset",
+    "FeatureOptions": "tfr_assets.records.schema.features",
+    "Ragged": "tfr_assets.records.arrow.arrays",
+    "Strings": "tfr_assets.records.arrow.arrays",
+    "TFRecordDataset": "tfr_assets.components.config.component",
 }
 
 

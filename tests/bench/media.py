@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tests.bench.measuring import Line, alternate, ratio, spread
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.files import write_all
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.sources import Inventory, Source, read_rows, take_inventory
+from tfr_assets.storage.atomic import write_all
 
 _FILES = 1_000
 _DISTINCT = 50  # contents; the files are copies of these

@@ -11,16 +11,16 @@ import pyarrow as pa
 from tests.bench.images import random_images
 from tests.bench.measuring import Line
 from tests.reading.datasets import spec_of, write_dataset
+from tfr_assets.bench.process.fresh import fresh_processes
+from tfr_assets.bench.readers.measure import measure_readers
+from tfr_assets.bench.readers.measurement import Measurement, Pass
+from tfr_assets.bench.readers.options import BenchOptions
+from tfr_assets.bench.readers.slow_server import Storage, served, slow_server
 from tfr_assets.layout import Layout
-from tfr_assets.reading.bench.measurement import Measurement, Pass
-from tfr_assets.reading.bench.options import BenchOptions
-from tfr_assets.reading.bench.processes import fresh_processes
-from tfr_assets.reading.bench.slow_server import Storage, served, slow_server
-from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.locate import locate
-from tfr_assets.reading.measure import measure_readers
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.writer import write_file
+from tfr_assets.reading.locate.files import locate
+from tfr_assets.reading.locate.record_files import RecordFiles
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.examples.writer import write_file
 
 _STOCK = ("vectorized", "merged", "parallel_map")  # others are slower still, by the seeds' own account
 _CACHES = ("cache_memory", "cache_file")
@@ -101,7 +101,7 @@ def _told(measured: Measurement) -> str:
 
 def _measure_bounded(flights: pa.Table, folder: Path) -> Iterator[Line]:
     files = _many_files(flights, folder)
-    with fresh_processes(["tfr_assets.reading.bench.passes"]) as processes:
+    with fresh_processes(["tfr_assets.bench.readers.passes"]) as processes:
         passes, watch = processes.run(f"{__name__}:bounded_passes", files)
     assert [each.records for each in passes] == [files.records] * 2
     descriptors, memory = watch.descriptors, watch.peak_memory_bytes
@@ -122,7 +122,7 @@ def _measure_bounded(flights: pa.Table, folder: Path) -> Iterator[Line]:
 
 def bounded_passes(files: RecordFiles) -> list[Pass]:
     """Reads all files twice in a process that may have 64 descriptors."""
-    from tfr_assets.reading.bench.passes import read_passes
+    from tfr_assets.bench.readers.passes import read_passes
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, _DESCRIPTORS))
     return read_passes(files, "bounded", BenchOptions(), float("inf"))

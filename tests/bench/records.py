@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from tests.bench.measuring import Line, alternate, ratio, spread
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.files import write_all
-from tfr_assets.records.merge import copy_range
-from tfr_assets.records.report import examine
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.merge import copy_range
+from tfr_assets.records.frames.report import examine
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.storage.atomic import write_all
 
 _SEED_ROWS = 20_000
 _SHARDS = 16

@@ -49,7 +49,7 @@ def measure_steps(folder: Path) -> list[Line]:
 
 def _instance(home: Path) -> dg.DagsterInstance:
     """Returns an instance with the storage of the project's `dagster.yaml`."""
-    module = "tfr_assets.components.sqlite"
+    module = "tfr_assets.components.runs.sqlite"
     storage = {"module": module, "class": "KeptSqliteStorage", "config": {"base_dir": str(home)}}
     logs = {"module": module, "class": "DirectLogManager", "config": {"base_dir": str(home / "logs")}}
     overrides = {**OVERRIDES, "storage": {"custom": storage}, "compute_logs": logs}

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tests.bench.images import random_images
 from tests.bench.measuring import Line
-from tfr_assets.writing.writers.measure import Contestant, measure_writers
-from tfr_assets.writing.writers.measurement import WriterMeasurement
+from tfr_assets.bench.writers.measure import Contestant, measure_writers
+from tfr_assets.bench.writers.measurement import WriterMeasurement
 
 _IMAGES = 2_500
 _SEED_ROWS = 10_000
@@ -86,7 +86,7 @@ def _spread(found: WriterMeasurement) -> str:
 
 
 def _seed(rows: pa.Table, folder: Path) -> Line:
-    from tfr_assets.reading.seed_writer import seed
+    from tfr_assets.bench.writers.seed import seed
 
     contestants = [Contestant(seed), Contestant("serial")]
     theirs, ours = measure_writers(contestants, rows, repeats=3, folder=folder)

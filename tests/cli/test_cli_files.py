@@ -11,10 +11,10 @@ import pytest
 
 from tests.records.reference import payloads_of
 from tfr_assets.layout import manifest_path
-from tfr_assets.records.crc32c import masked_crc32c
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.kernels.crc32c import masked_crc32c
+from tfr_assets.records.schema.derive import derive_spec
 from tfr_assets.writing.write import write
 
 RECORDS = 100

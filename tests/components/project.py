@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import yaml
 from dagster._core.definitions.reconstruct import ReconstructableJob, ReconstructableRepository
 
-from tfr_assets.components.dataset import TFRecordDataset
-from tfr_assets.components.jobs import all_partitions
+from tfr_assets.components.assets.jobs import all_partitions
+from tfr_assets.components.config.component import TFRecordDataset
 from tfr_assets.layout import Layout, shard_keys
 from tfr_assets.writing.dataset import Dataset
 
@@ -33,7 +33,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from tfr_assets.components.executor import build_executor
+from tfr_assets.components.runs.executor import build_executor
 
 ROOT = Path(__file__).parents[1]
 os.environ["TFR_DATA"] = str(ROOT / "data")
@@ -45,7 +45,7 @@ def defs():
     return dg.Definitions.merge(datasets, dg.Definitions(executor=build_executor()))
 
 
-if "tfr_assets.components.steps.worker" in sys.modules:
+if "tfr_assets.components.runs.steps.worker" in sys.modules:
     from tfr_assets.writing import shard as module
 
     write = module.write_shard

@@ -6,8 +6,8 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from tfr_assets.components.dataset import TFRecordDataset
-from tfr_assets.components.jobs import all_partitions
+from tfr_assets.components.assets.jobs import all_partitions
+from tfr_assets.components.config.component import TFRecordDataset
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import shard_keys
 from tfr_assets.sources import Source, files_state

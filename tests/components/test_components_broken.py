@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import tfr_assets
-from tfr_assets.components.load import dataset_names
-from tfr_assets.components.yaml_files import check_yaml
+from tfr_assets.components.config.load import dataset_names
+from tfr_assets.components.config.yaml_files import check_yaml
 from tfr_assets.errors import ConfigError
 
 GOOD = "type: tfr_assets.TFRecordDataset\nattributes:\n  source: few.csv\n  shards: 2\n"
@@ -119,9 +119,8 @@ def test_the_command_line_lists_all_and_loads_the_good_one(home: Path) -> None:
         assert re.search(says, rows[f"broken_{number}"]["error"], re.DOTALL), rows[f"broken_{number}"]["error"]
         assert f"broken_{number}" in listed.stderr
     assert "Traceback" not in listed.stderr
-    script = (
-        "from tfr_assets.components.load import load_definitions as load; load('good').resolve_job_def('Refresh_good')"
-    )
+    script = "from tfr_assets.components.config.load import load_definitions as load\n"
+    script += "load('good').resolve_job_def('Refresh_good')"
     good = run(home, "-c", script)  # what `tfr run` executes; the run itself would compile the copy's kernels anew
     assert good.returncode == 0, good.stderr[-3000:]
     bad = run(home, "-m", "tfr_assets.cli", "run", "broken_4")

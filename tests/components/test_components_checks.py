@@ -7,10 +7,10 @@ import dagster as dg
 import pytest
 from dagster._core.storage.dagster_run import DagsterRunStatus
 
-from tfr_assets.components.evaluation import Target
-from tfr_assets.components.verdicts import judge_size
+from tfr_assets.components.assets.evaluation import Target
 from tfr_assets.layout import manifest_path, shard_keys
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.verdicts import judge_size
 
 from .conftest import SHARDS
 from .project import Project, Ran

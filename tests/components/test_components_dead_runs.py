@@ -11,14 +11,14 @@ import dagster as dg
 import pytest
 
 from tests.waiting import wait_for
-from tfr_assets.components.runs import alive, end_dead_runs, is_dead, is_stopped, keep_alive
+from tfr_assets.components.runs.dead_runs import alive, end_dead_runs, is_dead, is_stopped, keep_alive
 
 Status = dg.DagsterRunStatus
 _POOL = "measuring"
 _PROCESS = """
 import sys, time
 from pathlib import Path
-from tfr_assets.records.locks import life_sign
+from tfr_assets.storage.locks import life_sign
 with life_sign(Path(sys.argv[1])):
     time.sleep(600)
 """
@@ -107,7 +107,7 @@ if __name__ == "__main__":
 """
 _SHORT_JOBS = """
 import dagster as dg
-from tfr_assets.components.executor import build_executor
+from tfr_assets.components.runs.executor import build_executor
 @dg.op
 def work():
     pass

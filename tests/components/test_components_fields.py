@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from dagster.components.testing import create_defs_folder_sandbox
 
-from tfr_assets.components.dataset import TFRecordDataset
-from tfr_assets.components.fields import PARSERS, parse_features
+from tfr_assets.components.config.component import TFRecordDataset
+from tfr_assets.components.config.fields import PARSERS, parse_features
 from tfr_assets.errors import ConfigError
-from tfr_assets.records.features import FeatureOptions
+from tfr_assets.records.schema.features import FeatureOptions
 from tfr_assets.sources import Source, seen_from
 
 

@@ -15,7 +15,7 @@ import pytest
 from dagster._daemon import backfill, controller
 
 from tests.waiting import wait_for
-from tfr_assets.components.jobs import all_partitions
+from tfr_assets.components.assets.jobs import all_partitions
 from tfr_assets.layout import shard_keys
 
 from .conftest import SHARDS, numbers

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
-from tfr_assets.components import executor
-from tfr_assets.components.preload import MODULES
+from tfr_assets.components.runs import executor
+from tfr_assets.components.runs.preload import MODULES
 from tfr_assets.layout import shard_keys
 
 from .conftest import SHARDS
@@ -76,7 +76,7 @@ def test_a_step_imports_nothing_that_could_have_been_preloaded(
         dedent(f"""
             import sys
             from importlib import import_module
-            from tfr_assets.components.preload import MODULES as ALL
+            from tfr_assets.components.runs.preload import MODULES as ALL
 
             MODULES = ()
             for name in ALL:
@@ -103,4 +103,4 @@ def test_a_step_imports_nothing_that_could_have_been_preloaded(
 
 
 def test_the_preload_is_what_the_executor_preloads() -> None:
-    assert executor.PRELOAD == "tfr_assets.components.preload"
+    assert executor.PRELOAD == "tfr_assets.components.runs.preload"

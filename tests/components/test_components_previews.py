@@ -12,8 +12,8 @@ from PIL import Image
 from tests.sources.media_files import encoded, image, write
 from tests.sources.recordings import encoded as recorded
 from tests.sources.recordings import of_format, tone
-from tfr_assets.components import previews as module
-from tfr_assets.components.previews import previews
+from tfr_assets.components.metadata import previews as module
+from tfr_assets.components.metadata.previews import previews
 from tfr_assets.pictures import contact_sheet, waveform_strip
 from tfr_assets.sources import parse_source, take_inventory
 

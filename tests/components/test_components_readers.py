@@ -11,11 +11,11 @@ import pytest
 
 from tests.components.conftest import ROWS, SHARDS
 from tests.components.project import Project, Ran
-from tfr_assets.components.bench import Bench
-from tfr_assets.components.dataset import TFRecordDataset
-from tfr_assets.components.reader_checks import judge_reader
-from tfr_assets.reading.bench.measurement import Measurement, load, load_before
-from tfr_assets.reading.bench.options import BenchOptions
+from tfr_assets.bench.readers.measurement import Measurement, load, load_before
+from tfr_assets.bench.readers.options import BenchOptions
+from tfr_assets.components.assets.bench import Bench
+from tfr_assets.components.assets.reader_checks import judge_reader
+from tfr_assets.components.config.component import TFRecordDataset
 from tfr_assets.reading.names import READER_NAMES
 
 READERS = ["naive", "vectorized"]
@@ -170,6 +170,6 @@ def test_what_was_not_measured_passes_no_check() -> None:
 
 
 def test_the_definitions_need_nothing_heavy_for_it() -> None:
-    script = "import sys, tfr_assets.components.dataset, tfr_assets.cli; print(*sys.modules)"
+    script = "import sys, tfr_assets.components.config.component, tfr_assets.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"tensorflow", "numba", "matplotlib", "PIL"} & set(loaded)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tfr_assets.components.page import facts, page, paragraph, table, text
+from tfr_assets.components.metadata.html import facts, page, paragraph, table, text
 from tfr_assets.layout import shard_keys
 
 from .conftest import SHARDS

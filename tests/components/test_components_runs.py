@@ -8,7 +8,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from tfr_assets.layout import shard_keys
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.frames.manifest import Manifest
 
 from .conftest import ROWS, SHARDS, numbers
 from .project import Project, Ran

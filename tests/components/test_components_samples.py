@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tfr_assets.components.load import load_component
-from tfr_assets.components.previews import previews
+from tfr_assets.components.config.load import load_component
+from tfr_assets.components.metadata.previews import previews
 from tfr_assets.project import current_project
 from tfr_assets.samples.digits import digit_files
 from tfr_assets.samples.folder import write_folder

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from tfr_assets.components.fields import PARSERS
+from tfr_assets.components.config.fields import PARSERS
 
 from .conftest import numbers
 from .project import Project, environment

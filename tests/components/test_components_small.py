@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from tfr_assets.components.failures import is_transient, reported
-from tfr_assets.components.metadata import markdown_table
-from tfr_assets.components.progress import counted, logged
+from tfr_assets.components.metadata.file_metadata import markdown_table
+from tfr_assets.components.metadata.progress import counted, logged
 from tfr_assets.errors import ConfigError, SourceError, WriteError
-from tfr_assets.records.units import megabytes
+from tfr_assets.units import megabytes
 
 
 def test_a_users_mistake_fails_the_step_with_its_message_and_no_retry() -> None:

@@ -5,10 +5,10 @@ import json
 import dagster as dg
 import pyarrow as pa
 
-from tfr_assets.components.checks import judge_merged
-from tfr_assets.components.dataset import TFRecordDataset
+from tfr_assets.components.assets.file_checks import judge_merged
+from tfr_assets.components.config.component import TFRecordDataset
 from tfr_assets.layout import shard_keys
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.frames.manifest import Manifest
 
 from .project import Project
 

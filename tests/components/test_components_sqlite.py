@@ -16,7 +16,7 @@ from dagster._core.events.log import EventLogEntry
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
-KEPT = {"module": "tfr_assets.components.sqlite", "class": "KeptSqliteStorage"}
+KEPT = {"module": "tfr_assets.components.runs.sqlite", "class": "KeptSqliteStorage"}
 _WRITE = """
     import os, signal, sys
     import dagster as dg

@@ -34,7 +34,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from tfr_assets.components.executor import build_executor
+from tfr_assets.components.runs.executor import build_executor
 
 HERE = Path(__file__).parent
 
@@ -243,7 +243,7 @@ def test_a_step_that_does_not_end_when_interrupted_is_killed(job: str, tmp_path:
 
 
 def test_a_second_interrupt_kills_at_once(tmp_path: Path) -> None:
-    for_ever = "import tfr_assets.components.steps.crew as crew; crew.PATIENCE = 3600"
+    for_ever = "import tfr_assets.components.runs.steps.crew as crew; crew.PATIENCE = 3600"
     process = start_patience(tmp_path, job="stubbornness", setup=for_ever)
 
     def ended() -> bool:

@@ -8,11 +8,11 @@ import dagster as dg
 import pytest
 from PIL import Image
 
-from tfr_assets.components.dataset import TFRecordDataset
-from tfr_assets.components.fields import parse_writers
-from tfr_assets.components.readers import POOL
+from tfr_assets.bench.writers.options import MEASURED, SEED, WriterTrials
+from tfr_assets.components.assets.readers import POOL
+from tfr_assets.components.config.component import TFRecordDataset
+from tfr_assets.components.config.fields import parse_writers
 from tfr_assets.errors import ConfigError
-from tfr_assets.writing.writers.trials import MEASURED, SEED, WriterTrials
 
 from .conftest import SHARDS
 from .project import Project, Ran

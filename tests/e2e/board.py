@@ -17,7 +17,7 @@ from playwright.sync_api import Page, expect
 
 from tests.components.project import Project, environment, kill_group
 from tests.waiting import wait_for
-from tfr_assets.components.jobs import all_partitions
+from tfr_assets.components.assets.jobs import all_partitions
 
 SECONDS = 400  # that anything may take on a busy machine
 _INSTANCE = Path(__file__).parents[2] / "dagster.yaml"

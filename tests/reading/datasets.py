@@ -5,12 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from tfr_assets.layout import Layout, assign_rows
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.features import FeatureOptions, FeatureSpec
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.merge import merge_files
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.merge import merge_files
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 
 
 def spec_of(table: pa.Table, options: FeatureOptions | None = None) -> FeatureSpec:

@@ -9,10 +9,10 @@ import pytest
 import tensorflow as tf
 
 from tfr_assets.layout import Layout
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.names import READER_NAMES
 from tfr_assets.reading.pipelines import READERS, ReadOptions
-from tfr_assets.reading.spec import element_spec
+from tfr_assets.reading.tensors.spec import element_spec
 
 Written = Callable[..., Layout]
 IN_PROCESS = [name for name in READERS if name not in ("file_queue", "data_service")]

@@ -24,18 +24,18 @@ import tfr_assets
 from tests.records.reference import examples
 from tfr_assets.errors import ConfigError, DamagedFile, SourceError
 from tfr_assets.layout import Layout, index_path
-from tfr_assets.reading.ahead import Ahead
 from tfr_assets.reading.batches import batches
-from tfr_assets.reading.columnar import rebatched
-from tfr_assets.reading.locate import locate
-from tfr_assets.reading.plan import plan_ranges, share_of
-from tfr_assets.records import memory
-from tfr_assets.records.arrays import Ragged, Strings
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.index import read_index
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.reading.locate.files import locate
+from tfr_assets.reading.locate.shares import plan_ranges, share_of
+from tfr_assets.reading.native.columnar import rebatched
+from tfr_assets.reading.native.read_ahead import Ahead
+from tfr_assets.records.arrow import buffers as memory
+from tfr_assets.records.arrow.arrays import Ragged, Strings
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.index import read_index
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions
 
 from .datasets import spec_of, write_dataset
 
@@ -116,7 +116,7 @@ def test_all_batches_are_full_but_the_last(written: Written, rows: int, drop_rem
 
 
 def test_pieces_smaller_than_a_batch_are_joined(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 1000)
+    monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 1000)
     source = table(200)
     found = list(batches(written(source).folder, 64, workers=3))
     assert sizes(found) == [64, 64, 64, 8]
@@ -412,7 +412,7 @@ def test_serialized_tensors_are_refused_but_can_be_left_out(written: Written) ->
 
 @pytest.mark.parametrize("end", ["close", "with", "drop", "error"])
 def test_no_thread_outlives_its_batches(written: Written, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 500)
+    monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 500)
     layout = written(table(300))
     if end == "error":
         damaged_at(layout, "train-00000-of-00003", 90)
@@ -466,7 +466,7 @@ def test_an_error_comes_after_what_was_done_before_it() -> None:
 
 
 def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 1 << 18)
+    monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 1 << 18)
     monkeypatch.setattr(memory, "_SLAB", 1 << 18)
     monkeypatch.setattr(memory, "_slabs", memory._Slabs(1))  # not for those who take larger ones
     rows = 60_000
@@ -494,7 +494,7 @@ def test_pieces_of_any_size_become_batches(pieces: list[int], size: int, drop: b
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_ranges_cover_a_share_once(written: Written, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
-    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 500)
+    monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 500)
     files = locate(written(table(100), compression=compression).folder)
     start, stop = share_of(files.records, (1, 3))
     found = list(plan_ranges(files, (1, 3)))

@@ -19,12 +19,12 @@ from tests.records.reference import examples
 from tests.records.tables import Table, tables
 from tfr_assets.errors import ConfigError, SchemaError
 from tfr_assets.layout import Layout, index_path
-from tfr_assets.reading.hand_over import HandedOver
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.pipelines import READERS, ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.index import read_index
+from tfr_assets.reading.tensors.hand_over import HandedOver
+from tfr_assets.records.frames.index import read_index
+from tfr_assets.records.schema.features import FeatureOptions
 
 from .datasets import write_dataset
 
@@ -188,7 +188,7 @@ def test_what_datasets_have_read_does_not_add_up(written: Written) -> None:
 
 
 def test_no_thread_outlives_an_iterator(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 2000)
+    monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 2000)
     iterator = iter(tfr_assets.read(written(everything(400)).folder, 2, reader="columnar"))
     next(iterator)
     assert any(thread.name == "tfr-decode" for thread in threading.enumerate())

@@ -12,9 +12,9 @@ import tensorflow as tf
 import tfr_assets
 from tfr_assets.errors import DamagedFile
 from tfr_assets.layout import Layout, index_path
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.pipelines import READERS, ReadOptions
-from tfr_assets.records.index import read_index
+from tfr_assets.records.frames.index import read_index
 
 Written = Callable[..., Layout]
 TABLE = pa.table({"id": pa.array(range(30), pa.int64()), "text": [f"text {i}" for i in range(30)]})
@@ -51,7 +51,7 @@ def test_training_code_sees_file_record_and_byte(written: Written, reader: str) 
 
 
 def test_a_length_that_would_crash_tensorflow_is_an_error(written: Written) -> None:
-    from tfr_assets.records.crc32c import masked_crc32c
+    from tfr_assets.records.kernels.crc32c import masked_crc32c
 
     layout = written(TABLE)
     header = (1 << 40).to_bytes(8, "little")

@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tfr_assets.bench.readers.slow_server import Storage, slow_server
 from tfr_assets.layout import Layout
-from tfr_assets.reading.bench.slow_server import Storage, slow_server
 
 Written = Callable[..., Layout]
 
 _PROGRAM = """
 import sys, time
 import tfr_assets
-from tfr_assets.records.ranges import RangeDecoder
+from tfr_assets.records.examples.ranges import RangeDecoder
 
 def slowly(self, *arguments, decode=RangeDecoder.decode):  # so that a generator waits at the end
     time.sleep(0.2)
@@ -37,7 +37,7 @@ def _run(where: str, reader: str) -> None:
 
 @pytest.fixture
 def layout(written: Written, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 20_000)  # many pieces
+    monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 20_000)  # many pieces
     return written(pa.table({"id": range(20_000), "t": [f"{i:050d}" for i in range(20_000)]}), shards=3)
 
 
@@ -86,7 +86,7 @@ def test_a_descriptor_that_is_another_files_by_then_is_not_touched_at_exit(tmp_p
     (tmp_path / "read").write_bytes(bytes(1000))
     program = """
 import atexit, os, sys
-from tfr_assets.reading.piped import open_piped
+from tfr_assets.storage.pipe import open_piped
 
 read, written = sys.argv[1:]
 atexit.register(lambda: [os.write(file, b"x") for file in files])  # after all that is registered later

@@ -11,10 +11,10 @@ import pytest
 import tfr_assets
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import Layout, index_path, manifest_path
-from tfr_assets.reading.locate import locate
-from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.writer import write_file
+from tfr_assets.reading.locate.files import locate
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.schema.features import FeatureSpec
 
 from .datasets import write_dataset
 

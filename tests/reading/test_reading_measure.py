@@ -9,16 +9,16 @@ import pytest
 import tensorflow as tf
 
 from tests.reading.datasets import write_dataset
+from tfr_assets.bench.readers.measure import Measured, data_version, measure_readers, plain_reading
+from tfr_assets.bench.readers.measurement import Measurement, load, load_before
+from tfr_assets.bench.readers.options import BenchOptions
+from tfr_assets.bench.readers.passes import read_passes
+from tfr_assets.bench.readers.slow_server import Storage, served, slow_server
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import Layout
 from tfr_assets.reading import pipelines
-from tfr_assets.reading.bench.measurement import Measurement, load, load_before
-from tfr_assets.reading.bench.options import BenchOptions
-from tfr_assets.reading.bench.passes import read_passes
-from tfr_assets.reading.bench.slow_server import Storage, served, slow_server
-from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.locate import locate
-from tfr_assets.reading.measure import Measured, data_version, measure_readers, plain_reading
+from tfr_assets.reading.locate.files import locate
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.pipelines import ReadOptions
 
 FOREVER = 1e9

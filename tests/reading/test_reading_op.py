@@ -17,9 +17,9 @@ import tfr_assets
 from tests.records.reference import examples
 from tests.waiting import wait_for
 from tfr_assets.layout import Layout
-from tfr_assets.reading.hand_over import HandedOver
-from tfr_assets.reading.op import tensors_of
-from tfr_assets.records.arrays import Column, Ragged, Strings
+from tfr_assets.reading.tensors.hand_over import HandedOver
+from tfr_assets.reading.tensors.op import tensors_of
+from tfr_assets.records.arrow.arrays import Column, Ragged, Strings
 
 from .datasets import write_dataset
 
@@ -100,7 +100,7 @@ def test_a_problem_is_the_ops_error() -> None:
 
 @pytest.fixture
 def layout(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 20_000)  # many pieces, so that there is something left
+    monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 20_000)  # many pieces, so that there is something left
     table = pa.table({"id": range(5_000), "t": [str(i) * (i % 9) for i in range(5_000)]})
     return write_dataset(table, tmp_path, shards=2)
 

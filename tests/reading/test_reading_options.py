@@ -13,9 +13,9 @@ import tensorflow as tf
 import tfr_assets
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError, WriteError
 from tfr_assets.layout import Layout
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.pipelines import READERS, ReadOptions
-from tfr_assets.records.features import FeatureOptions
+from tfr_assets.records.schema.features import FeatureOptions
 
 from .datasets import write_dataset
 
@@ -142,7 +142,7 @@ FEW_DESCRIPTORS = """
 import os, resource, sys
 import tensorflow as tf
 import tfr_assets
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.pipelines import READERS, ReadOptions
 files = locate(sys.argv[1], "shards")
 list(tf.data.Dataset.range(1))  # TensorFlow's own descriptors

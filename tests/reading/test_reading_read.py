@@ -14,8 +14,8 @@ import tensorflow as tf
 import tfr_assets
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout, index_path
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.index import read_index
+from tfr_assets.records.frames.index import read_index
+from tfr_assets.records.schema.features import FeatureOptions
 
 Written = Callable[..., Layout]
 

@@ -16,9 +16,9 @@ import tfr_assets
 from tests.waiting import wait_for
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout, index_path
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.pipelines import READERS, ReadOptions
-from tfr_assets.records.index import read_index
+from tfr_assets.records.frames.index import read_index
 
 from .test_reading_queue import children
 from .versions import FIRST, SHARDS, shards_of, version_of, write_version

@@ -16,10 +16,10 @@ import tfr_assets
 from tests.waiting import wait_for
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout, index_path
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.pipelines import READERS, ReadOptions
-from tfr_assets.reading.spec import element_spec
-from tfr_assets.records.index import read_index
+from tfr_assets.reading.tensors.spec import element_spec
+from tfr_assets.records.frames.index import read_index
 
 from .datasets import write_dataset
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import tfr_assets
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout, index_path
-from tfr_assets.reading.files import RecordFiles
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
+from tfr_assets.reading.locate.record_files import RecordFiles
+from tfr_assets.reading.locate.shares import plan_files
 from tfr_assets.reading.pipelines import READERS, ReadOptions
-from tfr_assets.reading.plan import plan_files
-from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.schema.features import FeatureSpec
 
 from .datasets import write_dataset
 
@@ -85,7 +85,7 @@ def _files(counts: list[int]) -> RecordFiles:
 
 
 def test_a_worker_opens_only_what_it_needs(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfr_assets.records.marks.SPAN", 100)
+    monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 100)
     pieces = plan_files(locate(written(table(30)).folder), (1, 2))
     assert [(Path(p.path).name[-14:], p.records, p.whole) for p in pieces] == [
         ("00001-of-00003", 5, False),

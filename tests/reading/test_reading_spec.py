@@ -1,4 +1,4 @@
-"""What each kind of column comes back as, by the tables of `reading.spec`."""
+"""What each kind of column comes back as, by the tables of `reading.tensors.spec`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tfr_assets.layout import Layout
 from tfr_assets.reading.read import read
-from tfr_assets.reading.spec import element_spec, typed
-from tfr_assets.records.features import FeatureOptions
+from tfr_assets.reading.tensors.spec import element_spec, typed
+from tfr_assets.records.schema.features import FeatureOptions
 
 from .datasets import spec_of
 

@@ -12,12 +12,12 @@ import tensorflow as tf
 import tfr_assets
 from tfr_assets.errors import DamagedFile, StaleError
 from tfr_assets.layout import Layout, index_path, manifest_path
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.locate.files import locate
+from tfr_assets.reading.locate.shares import plan_files
+from tfr_assets.reading.native.verified_files import verified_path
 from tfr_assets.reading.pipelines import READERS
-from tfr_assets.reading.plan import plan_files
-from tfr_assets.reading.verified import verified_path
-from tfr_assets.records import marks
-from tfr_assets.records.index import read_index
+from tfr_assets.records.frames import marks
+from tfr_assets.records.frames.index import read_index
 
 from .datasets import write_dataset
 from .versions import shards_of, table, version_of, write_version

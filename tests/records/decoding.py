@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tfr_assets.records.arrays import Column, Strings
-from tfr_assets.records.decoder import Decoder, Problem
-from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.scan import scan_stream
+from tfr_assets.records.arrow.arrays import Column, Strings
+from tfr_assets.records.examples.decoder import Decoder, Problem
+from tfr_assets.records.frames.scan import scan_stream
+from tfr_assets.records.schema.features import FeatureSpec
 
 from .reference import frames
 from .streams import Memory

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.features import FeatureOptions, FeatureSpec
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 
 from .reference import payloads_of
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfr_assets.records.example import Frames
-from tfr_assets.records.scan import Scan, scan_stream
+from tfr_assets.records.examples.encoder import Frames
+from tfr_assets.records.frames.scan import Scan, scan_stream
 
 from .reference import frames
 

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.casts import lossy_casts
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.wire import decode_record
+from tfr_assets.records.examples.wire import decode_record
+from tfr_assets.records.schema.casts import lossy_casts
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions
 
 from .encoding import encode
 

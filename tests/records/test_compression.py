@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records.compression import detect_compression
-from tfr_assets.records.crc32c import masked_crc32c
-from tfr_assets.records.digest import digest_frames, to_text
-from tfr_assets.records.example import Frames
-from tfr_assets.records.report import FileReport, examine
-from tfr_assets.records.scan import FaultKind
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import Frames
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.compression import detect_compression
+from tfr_assets.records.frames.report import FileReport, examine
+from tfr_assets.records.frames.scan import FaultKind
+from tfr_assets.records.kernels.crc32c import masked_crc32c
+from tfr_assets.records.kernels.digest import digest_frames, to_text
 
 from .reference import examples, flipped, frames, header, payloads_of, write
 from .streams import as_frames

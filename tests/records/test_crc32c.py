@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records import crc32c as kernels
-from tfr_assets.records.crc32c import crc32c, masked_crc32c
-from tfr_assets.records.jit import address_of
+from tfr_assets.records.kernels import crc32c as kernels
+from tfr_assets.records.kernels.crc32c import crc32c, masked_crc32c
+from tfr_assets.records.kernels.jit import address_of
 
 from . import reference
 from .reference import examples
@@ -107,11 +107,11 @@ def test_the_table_alone_writes_and_verifies_the_same_file(tmp_path: Path) -> No
 import sys
 from pathlib import Path
 import pyarrow as pa
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.jit import PORTABLE
-from tfr_assets.records.report import examine
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.kernels.jit import PORTABLE
+from tfr_assets.records.frames.report import examine
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records import crc32c
 assert PORTABLE and crc32c.crc_at is crc32c.crc_by_table
 folder = Path(sys.argv[1])
@@ -121,9 +121,9 @@ print(write_file(folder / "ours", ExampleEncoder(derive_spec(batch.schema, {})).
 """
     import pyarrow as pa
 
-    from tfr_assets.records.example import ExampleEncoder
-    from tfr_assets.records.schema import derive_spec
-    from tfr_assets.records.writer import write_file
+    from tfr_assets.records.examples.encoder import ExampleEncoder
+    from tfr_assets.records.examples.writer import write_file
+    from tfr_assets.records.schema.derive import derive_spec
 
     batch = pa.record_batch({"n": range(1000), "t": ["x" * (n % 300) for n in range(1000)]})
     manifest = write_file(tmp_path / "theirs", ExampleEncoder(derive_spec(batch.schema, {})).encode(batch))
@@ -136,7 +136,7 @@ print(write_file(folder / "ours", ExampleEncoder(derive_spec(batch.schema, {})).
 
 
 def _needs_instruction(kernel: Kernel) -> None:
-    from tfr_assets.records.jit import _has_crc_instruction
+    from tfr_assets.records.kernels.jit import _has_crc_instruction
 
     if "instruction" in kernel.__name__ and not _has_crc_instruction():
         pytest.skip("this CPU has no CRC32C instruction")

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records.crc32c import crc32c, crc32c_each
+from tfr_assets.records.kernels.crc32c import crc32c, crc32c_each
 
 
 @given(pieces=st.lists(st.binary(max_size=50), max_size=11), before=st.binary(max_size=3))

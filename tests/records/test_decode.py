@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.records.arrays import Ragged, Strings
-from tfr_assets.records.decoder import Decoder
-from tfr_assets.records.features import Feature, FeatureOptions, FeatureSpec, Kind
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.arrow.arrays import Ragged, Strings
+from tfr_assets.records.examples.decoder import Decoder
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import Feature, FeatureOptions, FeatureSpec, Kind
 
 from .decoding import decode_payloads, flat_rows
 from .encoding import encoded
@@ -29,7 +29,7 @@ def spec_of(table: Table, **options: Any) -> FeatureSpec:
 
 
 def expected(feature: Feature, row: Row) -> list[Any]:
-    """The flat values of a row's feature, by the table of `reading.spec`."""
+    """The flat values of a row's feature, by the table of `reading.tensors.spec`."""
     if feature.name in row:
         kind, values = row[feature.name]
         return [single(value) for value in values] if kind == "float32" else list(values)

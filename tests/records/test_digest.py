@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records.digest import combine, digest_frames, second_part, to_text
+from tfr_assets.records.kernels.digest import combine, digest_frames, second_part, to_text
 
 from .reference import crc32c, examples, masked
 from .streams import as_frames, scan

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.schema.derive import derive_spec
 
 from .encoding import encode
 from .reference import examples
@@ -265,7 +265,7 @@ def test_a_record_beyond_two_gib_is_named() -> None:
 
 
 def _frames(batch: pa.RecordBatch, **options: Any) -> Any:
-    from tfr_assets.records.features import FeatureOptions
+    from tfr_assets.records.schema.features import FeatureOptions
 
     return ExampleEncoder(derive_spec(batch.schema, {}, FeatureOptions(**options))).encode(batch)
 
@@ -274,9 +274,9 @@ _AT_THE_EDGE = """
 import ctypes, mmap
 import numpy as np
 import pyarrow as pa
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.derive import derive_spec
 
 def at_the_edge(buffer):
     '''A copy of a buffer whose last byte is the last of a page, before one that nobody may read.'''

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.schema.derive import derive_spec
 
 from .encoding import encode
 
 
 def refusal(batch: pa.RecordBatch, first_row: int = 0, **options: object) -> str:
-    from tfr_assets.records.features import FeatureOptions
+    from tfr_assets.records.schema.features import FeatureOptions
 
     chosen = FeatureOptions(**options)  # type: ignore[arg-type]
     encoder = ExampleEncoder(derive_spec(batch.schema, {}, chosen), chosen.cast)

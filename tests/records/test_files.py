@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfr_assets.errors import WriteError
-from tfr_assets.records.files import atomic_file, remove_abandoned, write_all, write_atomically
+from tfr_assets.storage.atomic import atomic_file, remove_abandoned, write_all, write_atomically
 
 OLD, NEW = b"old content", b"new content, longer than the old one"
 
@@ -102,7 +102,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 from tfr_assets.errors import WriteError
-from tfr_assets.records.files import write_atomically
+from tfr_assets.storage.atomic import write_atomically
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     write_atomically(Path(sys.argv[1]), bytes(100_001))
@@ -139,7 +139,7 @@ def test_content_is_on_the_disk_before_it_has_its_name_and_the_name_afterwards(
 _WRITER = """
 import sys
 from pathlib import Path
-from tfr_assets.records.files import atomic_file, write_all
+from tfr_assets.storage.atomic import atomic_file, write_all
 with atomic_file(Path(sys.argv[1])) as descriptor:
     write_all(descriptor, b"half of it")
     print("writing", flush=True)
@@ -210,7 +210,7 @@ def test_the_mode_is_that_of_any_new_file(tmp_path: Path) -> None:
 import os, sys
 os.umask(0o027)
 from pathlib import Path
-from tfr_assets.records.files import write_atomically
+from tfr_assets.storage.atomic import write_atomically
 write_atomically(Path(sys.argv[1]), b"")
 """
     writer = python(script, tmp_path / "file")
@@ -219,7 +219,7 @@ write_atomically(Path(sys.argv[1]), b"")
 
 
 def test_importing_keeps_the_umask() -> None:
-    script = "import os; os.umask(0o027); import tfr_assets.records.files; print(oct(os.umask(0)))"
+    script = "import os; os.umask(0o027); import tfr_assets.storage.atomic; print(oct(os.umask(0)))"
     assert python(script).communicate()[0] == "0o27\n"
 
 

@@ -9,8 +9,8 @@ from typing import BinaryIO
 
 import pytest
 
-from tfr_assets.records import flush
-from tfr_assets.records.flush import FlushedFile
+from tfr_assets.storage import reserve as flush
+from tfr_assets.storage.reserve import FlushedFile
 
 
 @pytest.mark.parametrize("step", [1, 10, 4 << 20])

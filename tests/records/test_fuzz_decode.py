@@ -25,15 +25,15 @@ import pyarrow as pa
 
 from tests.records.reference import frames, message, varint
 from tests.records.streams import Memory
-from tfr_assets.records.arrays import Ragged, Strings, to_arrow
-from tfr_assets.records.decoder import Decoder
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.jit import PADDING
-from tfr_assets.records.parse import FeatureChecker
-from tfr_assets.records.partitions import put_together
-from tfr_assets.records.scan import scan_stream
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.wire import decode_record
+from tfr_assets.records.arrow.arrays import Ragged, Strings, to_arrow
+from tfr_assets.records.arrow.ragged import put_together
+from tfr_assets.records.examples.decoder import Decoder
+from tfr_assets.records.examples.wire import decode_record
+from tfr_assets.records.frames.scan import scan_stream
+from tfr_assets.records.kernels.jit import PADDING
+from tfr_assets.records.kernels.validate import FeatureChecker
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions
 
 SECONDS = 4.0
 ROOM = 1 << 16

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.layout import index_path
-from tfr_assets.records.crc32c import crc32c
-from tfr_assets.records.index import index_lines, is_as_written, read_index, read_sizes
-from tfr_assets.records.manifest import IndexChecksum
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.index import index_lines, is_as_written, read_index, read_sizes
+from tfr_assets.records.frames.manifest import IndexChecksum
+from tfr_assets.records.kernels.crc32c import crc32c
 
 from .reference import examples, flipped, offsets, payloads_of, write
 from .streams import as_frames
@@ -110,7 +110,7 @@ def test_every_flipped_bit_of_an_index_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [1, 7, 50, 1 << 20])
 def test_an_index_is_read_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr("tfr_assets.records.index._BLOCK", block)
+    monkeypatch.setattr("tfr_assets.records.frames.index._BLOCK", block)
     sizes = np.array([16 + 7 * k * k for k in range(30)], np.int64)
     path = write(tmp_path / "index", bytes(index_lines(sizes, 0)))
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])

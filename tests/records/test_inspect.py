@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records.inspect import inspect_file
-from tfr_assets.records.scan import FaultKind
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.wire import decode_record
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.inspect import inspect_file
+from tfr_assets.records.examples.wire import decode_record
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.scan import FaultKind
+from tfr_assets.records.schema.derive import derive_spec
 
 from .encoding import encoded
 from .reference import examples, flipped, frames, message, write

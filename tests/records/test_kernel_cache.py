@@ -14,7 +14,7 @@ import pytest
 import tfr_assets
 
 KERNEL = """
-from tfr_assets.records.jit import kernel
+from tfr_assets.records.kernels.jit import kernel
 
 @kernel("int64(int64)")
 def twice(number):
@@ -22,7 +22,7 @@ def twice(number):
 
 FACTOR = 2
 """
-SCRIPT = "from tfr_assets.records.twice import twice; print(twice(21), sum(twice.stats.cache_hits.values()))"
+SCRIPT = "from tfr_assets.records.kernels.twice import twice; print(twice(21), sum(twice.stats.cache_hits.values()))"
 
 
 @pytest.fixture
@@ -37,13 +37,15 @@ def tmp_path() -> Iterator[Path]:
 def package(tmp_path: Path) -> Path:
     """A copy of what compiles kernels, and one small kernel, in a folder that everyone can read."""
     original, copy = Path(tfr_assets.__file__).parent, tmp_path / "site" / "tfr_assets"
-    (copy / "records").mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "records/__init__.py", "records/jit.py", "records/kernel_cache.py"):
+    (copy / "records" / "kernels").mkdir(parents=True)
+    files = ("__init__.py", "jit.py", "kernel_cache.py")
+    (copy / "__init__.py").touch()  # ours imports more than is copied
+    for name in ("records/__init__.py", *(f"records/kernels/{name}" for name in files)):
         shutil.copy(original / name, copy / name)
         (copy / name).chmod(0o644)
-    (copy / "records" / "twice.py").write_text(KERNEL.replace("FACTOR = 2", "").replace("FACTOR", "2"))
-    (copy / "records" / "twice.py").chmod(0o644)
-    for folder in copy / "records", copy, copy.parent:
+    (copy / "records" / "kernels" / "twice.py").write_text(KERNEL.replace("FACTOR = 2", "").replace("FACTOR", "2"))
+    (copy / "records" / "kernels" / "twice.py").chmod(0o644)
+    for folder in copy / "records" / "kernels", copy / "records", copy, copy.parent:
         folder.chmod(0o755)
     return copy
 
@@ -77,7 +79,7 @@ def places(tmp_path: Path, package: Path) -> Iterator[dict[str, str]]:
     for folder in home, temporary:
         folder.mkdir()
     temporary.chmod(0o1777)
-    locked = [home, package, package / "records"]
+    locked = [home, package, package / "records" / "kernels"]
     for folder in locked:
         folder.chmod(0o555)
     yield {"HOME": str(home), "TMPDIR": str(temporary)}
@@ -108,12 +110,12 @@ def test_a_temporary_folder_that_others_may_write_to_is_not_trusted(package: Pat
 def test_kernels_that_were_compiled_into_an_image_are_used_where_nothing_can_be_written(
     package: Path, places: dict[str, str]
 ) -> None:
-    (package / "records").chmod(0o755)
-    (package / "records" / "__pycache__").mkdir()
+    (package / "records" / "kernels").chmod(0o755)
+    (package / "records" / "kernels" / "__pycache__").mkdir()
     assert run(package) == "42 0"  # as the image is built
     assert list(package.rglob("*.nbi"))
-    (package / "records" / "__pycache__").chmod(0o555)
-    (package / "records").chmod(0o555)
+    (package / "records" / "kernels" / "__pycache__").chmod(0o555)
+    (package / "records" / "kernels").chmod(0o555)
     assert run(package, SCRIPT, unprivileged(), **places) == "42 1"
 
 
@@ -164,7 +166,7 @@ def test_an_edit_of_the_file_that_defines_a_kernel_outside_of_the_room_is_notice
     script = "from outside import caller; print(caller(3))"
     outside = package.parent / "outside.py"
     text = """
-from tfr_assets.records.jit import called, kernel
+from tfr_assets.records.kernels.jit import called, kernel
 
 @called
 def helper(number):

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.arrays import to_arrow
-from tfr_assets.records.features import FeatureOptions, FeatureSpec
-from tfr_assets.records.parse import FeatureChecker
-from tfr_assets.records.partitions import put_together
-from tfr_assets.records.scan import scan_stream
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.arrow.arrays import to_arrow
+from tfr_assets.records.arrow.ragged import put_together
+from tfr_assets.records.frames.scan import scan_stream
+from tfr_assets.records.kernels.validate import FeatureChecker
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 
 from .decoding import decode_payloads
 from .encoding import encode

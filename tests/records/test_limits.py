@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records.compression import CompressedInput
-from tfr_assets.records.crc32c import masked_crc32c
-from tfr_assets.records.inspect import inspect_file
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.report import examine
-from tfr_assets.records.scan import FaultKind, scan_stream
-from tfr_assets.records.units import MAX_RECORD_BYTES
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.inspect import inspect_file
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.compression import CompressedInput
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.scan import FaultKind, scan_stream
+from tfr_assets.records.kernels.crc32c import masked_crc32c
+from tfr_assets.units import MAX_RECORD_BYTES
 
 from .reference import examples, flipped, frames, header, offsets, write
 from .streams import Memory, Seen, as_frames
@@ -93,7 +93,7 @@ import numpy as np, pyarrow as pa
 import tfr_assets
 from tfr_assets.errors import TfrError
 from tfr_assets.reading import columnar
-from tfr_assets.records.report import examine
+from tfr_assets.records.frames.report import examine
 from tfr_assets.writing import write as writing
 from tfr_assets.writing.writers.registry import writer_named
 writer_named("sharded_threads")
@@ -177,7 +177,7 @@ def test_reading_what_memory_has_no_room_for_is_one_error(tmp_path: Path, limit:
 
 
 WRITE = """
-from tfr_assets.records.example import ExampleEncoder
+from tfr_assets.records.examples.encoder import ExampleEncoder
 kind = sys.argv[3]
 rows = {"x": [b"a", np.zeros(SIZE, np.uint8).tobytes(), b"c"]}
 data = iter(rows["x"]) if kind == "serialized" else pa.table(rows, pa.schema([("x", pa.large_binary())]))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_for
-from tfr_assets.records.locks import (
+from tfr_assets.storage.locks import (
     if_abandoned,
     life_sign,
     lock,
@@ -21,7 +21,7 @@ from tfr_assets.records.locks import (
 _HOLD = """
 import sys, time
 from pathlib import Path
-from tfr_assets.records.locks import {how}
+from tfr_assets.storage.locks import {how}
 with {how}(Path(sys.argv[1])):
     Path(sys.argv[2]).touch()
     while Path(sys.argv[2]).exists():
@@ -97,7 +97,7 @@ def test_a_folder_is_never_taken_for_abandoned_between_its_making_and_its_lock(t
     code = """
 import sys
 from pathlib import Path
-from tfr_assets.records.locks import remove_abandoned_folders
+from tfr_assets.storage.locks import remove_abandoned_folders
 print("removing", flush=True)
 while True:
     remove_abandoned_folders(Path(sys.argv[1]), ".work-")
@@ -120,7 +120,7 @@ def test_a_folder_of_a_killed_process_is_removed_and_another_one_is_not(tmp_path
     code = """
 import sys, time
 from pathlib import Path
-from tfr_assets.records.locks import make_locked_folder
+from tfr_assets.storage.locks import make_locked_folder
 file, folder = make_locked_folder(Path(sys.argv[1]), ".work-")
 (folder / "half").touch()
 print("made", flush=True)

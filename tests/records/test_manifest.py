@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tfr_assets.errors import WriteError
 from tfr_assets.layout import manifest_path
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.manifest import FORMAT, IndexChecksum, Manifest, Mark
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.sealed import seal, unseal
+from tfr_assets.records.frames.manifest import FORMAT, IndexChecksum, Manifest, Mark
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.storage.sealed import seal, unseal
 
 from .reference import examples, flipped
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfr_assets
-from tfr_assets.records import marks
-from tfr_assets.records.manifest import Manifest, Mark
-from tfr_assets.records.marks import SPAN, Marker
-from tfr_assets.records.merge import merge_files
-from tfr_assets.records.report import examine_written, is_intact
-from tfr_assets.records.scan import FaultKind, scan_stream
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames import marks
+from tfr_assets.records.frames.manifest import Manifest, Mark
+from tfr_assets.records.frames.marks import SPAN, Marker
+from tfr_assets.records.frames.merge import merge_files
+from tfr_assets.records.frames.report import examine_written, is_intact
+from tfr_assets.records.frames.scan import FaultKind, scan_stream
 
 from .reference import examples, offsets
 from .streams import Memory, Seen, as_frames, scan

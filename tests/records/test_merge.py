@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from tfr_assets.errors import DamagedFile, WriteError
 from tfr_assets.layout import index_path, manifest_path
-from tfr_assets.records import merge
-from tfr_assets.records.index import read_index
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.merge import copy_range, merge_files
-from tfr_assets.records.report import examine, is_intact
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames import merge
+from tfr_assets.records.frames.index import read_index
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.merge import copy_range, merge_files
+from tfr_assets.records.frames.report import examine, is_intact
 
 from .reference import examples, offsets
 from .streams import as_frames
@@ -155,8 +155,8 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 from tfr_assets.errors import WriteError
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.merge import merge_files
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.merge import merge_files
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 folder = Path(sys.argv[1])
 try:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records.features import FeatureOptions, FeatureSpec
-from tfr_assets.records.parse import FeatureChecker
-from tfr_assets.records.report import examine
-from tfr_assets.records.scan import FaultKind, scan_stream
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.scan import FaultKind, scan_stream
+from tfr_assets.records.kernels.validate import FeatureChecker
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 
 from .encoding import encoded
 from .reference import examples, frames, message, offsets, varint, write

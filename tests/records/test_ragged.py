@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.wire import decode_record
+from tfr_assets.records.examples.wire import decode_record
 
 from .encoding import encode
 from .reference import examples

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.records.reference import examples
-from tfr_assets.records.memory import Pool
+from tfr_assets.records.arrow.buffers import Pool
 
 BYTE, WORD = np.dtype(np.uint8), np.dtype(np.int64)
 

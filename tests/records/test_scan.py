@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfr_assets.records.report import examine
-from tfr_assets.records.scan import FaultKind, scan_stream
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.scan import FaultKind, scan_stream
 
 from .reference import FOO_BAR, TABLE, crc32c, examples, flipped, frame, frames, header, masked, offsets, write
 from .streams import Memory, as_frames, brief, scan

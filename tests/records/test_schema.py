@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tfr_assets.errors import ConfigError, SchemaError, TfrError
-from tfr_assets.records.features import Feature, FeatureOptions, FeatureSpec, Kind
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import Feature, FeatureOptions, FeatureSpec, Kind
 
 _REMEDY = "drop it under features.drop"
 

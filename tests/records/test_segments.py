@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.errors import DamagedFile, StaleError
-from tfr_assets.records import marks
-from tfr_assets.records.compression import CompressedInput, InputStream, PlainInput
-from tfr_assets.records.crc32c import masked_crc32c
-from tfr_assets.records.digest import digest_frames, lost_record
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.segments import Range, read_segment, segments_of
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames import marks
+from tfr_assets.records.frames.compression import CompressedInput, InputStream, PlainInput
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.segments import Range, read_segment, segments_of
+from tfr_assets.records.kernels.crc32c import masked_crc32c
+from tfr_assets.records.kernels.digest import digest_frames, lost_record
 
 from .reference import examples
 from .streams import as_frames

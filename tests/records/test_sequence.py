@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.features import FeatureOptions, FeatureSpec
-from tfr_assets.records.parse import FeatureChecker
-from tfr_assets.records.scan import scan_stream
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.wire import decode_record
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.examples.wire import decode_record
+from tfr_assets.records.frames.scan import scan_stream
+from tfr_assets.records.kernels.validate import FeatureChecker
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 
 from .encoding import encode, encoded
 from .reference import examples, frames, message, varint

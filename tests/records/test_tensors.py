@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from tfr_assets.errors import SchemaError
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.tensor_proto import header
+from tfr_assets.records.examples.tensor_proto import header
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions
 
 from .encoding import encode
 from .reference import examples
@@ -245,7 +245,7 @@ def test_shapes_that_do_not_fit_the_data(row: dict, problem: str, way: str) -> N
 
 
 def encode_from(column: pa.Array, first_row: int, way: str) -> None:
-    from tfr_assets.records.example import ExampleEncoder
+    from tfr_assets.records.examples.encoder import ExampleEncoder
 
     batch = pa.record_batch({"x": column})
     spec = derive_spec(batch.schema, {}, FeatureOptions(tensor={"x": way}))

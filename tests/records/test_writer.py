@@ -13,13 +13,13 @@ import pytest
 
 from tfr_assets.errors import WriteError
 from tfr_assets.layout import index_path, manifest_path
-from tfr_assets.records.example import Frames
-from tfr_assets.records.index import read_index
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.merge import merge_files
-from tfr_assets.records.report import examine, is_intact
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import Frames
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.index import read_index
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.merge import merge_files
+from tfr_assets.records.frames.report import examine, is_intact
+from tfr_assets.records.schema.derive import derive_spec
 
 from .reference import frames, offsets
 from .streams import as_frames
@@ -109,9 +109,9 @@ import os, resource, struct, sys
 from pathlib import Path
 import numpy as np
 from tfr_assets.errors import WriteError
-from tfr_assets.records.crc32c import masked_crc32c
-from tfr_assets.records.example import Frames
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.kernels.crc32c import masked_crc32c
+from tfr_assets.records.examples.encoder import Frames
+from tfr_assets.records.examples.writer import write_file
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 def frames():
     for _ in range(100):

@@ -13,8 +13,8 @@ import soxr
 from tests.sources.recordings import FORMATS, of_format, tone, wav16
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
 from tfr_assets.sources import Source
-from tfr_assets.sources.kinds import Found
-from tfr_assets.sources.media import audio
+from tfr_assets.sources.media.audio import kind as audio
+from tfr_assets.sources.model.kinds import Found
 
 DIGITS = Path("/work/shared/data/spoken_digits")
 

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.sources.recordings import FORMATS, encoded, id3, of_format, tone, wav16, with_data_size, without_xing
-from tfr_assets.sources.kinds import BadFileError
-from tfr_assets.sources.media.audio_samples import Sound, inspect
+from tfr_assets.sources.media.audio.samples import Sound, inspect
+from tfr_assets.sources.model.kinds import BadFileError
 
 FILES = {name: of_format(name) for name in FORMATS}
 

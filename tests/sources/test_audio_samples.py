@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tests.sources.recordings import FORMATS, encoded, of_format, tone, wav16
-from tfr_assets.sources.kinds import BadFileError
-from tfr_assets.sources.media.audio_samples import SampleOptions, check_storable, decode_into, inspect
+from tfr_assets.sources.media.audio.samples import SampleOptions, check_storable, decode_into, inspect
+from tfr_assets.sources.model.kinds import BadFileError
 
 INT16 = st.integers(1, 4).flatmap(
     lambda channels: arrays.arrays(np.int16, st.tuples(st.integers(1, 200), st.just(channels)))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.sources.media_files import list_any, write
 from tfr_assets.errors import SourceChanged, SourceError
-from tfr_assets.sources.media.contents import read_contents
+from tfr_assets.sources.files.contents import read_contents
+from tfr_assets.sources.files.tree import root_of
 from tfr_assets.sources.media.labels import LabelOptions
-from tfr_assets.sources.media.tree import root_of
 
 UNLABELLED = LabelOptions("none")
 FILES = {"a.dat": b"first", "b/c.dat": b"", "b/d.dat": b"x" * 100_000, "e.dat": b"last"}

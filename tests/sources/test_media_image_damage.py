@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.sources.media_files import encoded, image, list_kind, write
-from tfr_assets.sources.kinds import BadFileError
-from tfr_assets.sources.media.image_header import read_header
-from tfr_assets.sources.media.image_options import MAX_PIXELS
-from tfr_assets.sources.source import Source
+from tfr_assets.sources.media.images.header import read_header
+from tfr_assets.sources.media.images.options import MAX_PIXELS
+from tfr_assets.sources.model.kinds import BadFileError
+from tfr_assets.sources.model.source import Source
 
 Chunks = list[tuple[bytes, bytes]]
 GIF = encoded(image("P"), "GIF")

@@ -10,8 +10,8 @@ from tests.sources.kind_records import inventory_of, records_of
 from tests.sources.media_files import encoded, expand, image, list_kind
 from tfr_assets.errors import SourceError
 from tfr_assets.sources import Inventory
-from tfr_assets.sources.source import Source
-from tfr_assets.sources.splits import Splits
+from tfr_assets.sources.model.source import Source
+from tfr_assets.sources.model.splits import Splits
 
 PICTURES = [encoded(image(seed=n), "PNG" if n % 2 else "JPEG") for n in range(6)]
 LABELS = ["b", "a", "b", "c", "a", "b"]

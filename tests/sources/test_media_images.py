@@ -12,14 +12,14 @@ from PIL import Image, ImageOps
 
 from tests.sources.media_files import encoded, expand, image, list_kind, write
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.sources.kinds import BadFileError
-from tfr_assets.sources.media import images
-from tfr_assets.sources.media.image_header import read_header
-from tfr_assets.sources.media.image_options import MAX_PIXELS, parse_options
-from tfr_assets.sources.source import Source
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.sources.media.images import kind as images
+from tfr_assets.sources.media.images.header import read_header
+from tfr_assets.sources.media.images.options import MAX_PIXELS, parse_options
+from tfr_assets.sources.model.kinds import BadFileError
+from tfr_assets.sources.model.source import Source
 
 PHOTOGRAPHS = Path("/work/shared/data/sign_digits")
 

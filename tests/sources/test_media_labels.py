@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.sources.media_files import list_any, write
 from tfr_assets.errors import ConfigError, SourceError
-from tfr_assets.sources.kinds import CLASS
 from tfr_assets.sources.media.labels import label_columns, label_fields, parse_labels
-from tfr_assets.sources.names import natural
+from tfr_assets.sources.model.kinds import CLASS
+from tfr_assets.storage.file_names import natural
 
 KEY = "any/class/label"
 

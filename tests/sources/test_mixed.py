@@ -15,7 +15,7 @@ from tests.sources.media_files import encoded, image, write
 from tests.sources.recordings import tone, wav16
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
 from tfr_assets.sources import Splits, parse_source, read_rows
-from tfr_assets.sources import join as join_module
+from tfr_assets.sources.landing import join as join_module
 
 NAMES = ("10", "2", "007")
 

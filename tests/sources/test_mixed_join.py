@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.join import Part, join
+from tfr_assets.sources.landing.join import Part, join
 
 KEYS = st.lists(st.text("abé0", max_size=3), unique=True, max_size=40)
 

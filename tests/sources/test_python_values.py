@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from tfr_assets.errors import SourceError
 from tfr_assets.sources import Source, read_rows, take_inventory
-from tfr_assets.sources.python_values import as_arrow, as_numpy
+from tfr_assets.sources.tables.python_values import as_arrow, as_numpy
 
 
 class Color(enum.Enum):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tfr_assets.errors import ConfigError, SchemaError, SourceChanged, SourceError
 from tfr_assets.sources import Source, preview, read_rows, take_inventory
-from tfr_assets.sources.schema import plain_schema
+from tfr_assets.sources.tables.schemas import plain_schema
 
 
 def table(rows: int, offset: int = 0) -> pa.Table:
@@ -118,7 +118,7 @@ def test_arrow_streams_are_landed(tmp_path: Path, landing: Path) -> None:
 def test_files_whose_parts_are_too_large_for_memory_are_landed(
     tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfr_assets.sources.taking.UNIT_BYTES", 1 << 20)
+    monkeypatch.setattr("tfr_assets.sources.inventory.take.UNIT_BYTES", 1 << 20)
     images = pa.table({"image": [np.random.default_rng(n).bytes(100_000) for n in range(20)]})
     pq.write_table(images, tmp_path / "a.parquet")
     feather.write_feather(images, str(tmp_path / "a.feather"), compression="lz4")

@@ -3,7 +3,7 @@ import decimal
 import pyarrow as pa
 import pytest
 
-from tfr_assets.sources.content import RowsHash
+from tfr_assets.sources.inventory.content_hash import RowsHash
 
 
 def fingerprint(table: pa.Table, batch_rows: int | None = None) -> str:

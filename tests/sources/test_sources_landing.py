@@ -21,9 +21,7 @@ from tfr_assets.sources import (
     remove_old_landings,
     take_inventory,
 )
-from tfr_assets.sources import (
-    landing as landing_module,
-)
+from tfr_assets.sources.landing import landed as landing_module
 
 
 @pytest.fixture

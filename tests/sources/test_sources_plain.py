@@ -10,7 +10,7 @@ import pytest
 import tfr_assets
 from tfr_assets.errors import SourceError
 from tfr_assets.sources import Source, preview, take_inventory
-from tfr_assets.sources.plain import plain_array, plain_type
+from tfr_assets.sources.tables.plain_arrays import plain_array, plain_type
 
 VIEWS = pa.array(["a", None, "longer than twelve bytes", "a"], pa.string_view())
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tfr_assets.sources import Source, preview, shuffle, spool, take_inventory
+from tfr_assets.sources import Source, preview, take_inventory
+from tfr_assets.sources.landing import shuffle, spool
 
 TABLE = pa.table(
     {

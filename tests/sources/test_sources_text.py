@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources import Inventory, Source, csv_text, jsonl, preview, take_inventory
-from tfr_assets.sources.schema import widen
+from tfr_assets.sources import Inventory, Source, preview, take_inventory
+from tfr_assets.sources.tables import csv_files as csv_text
+from tfr_assets.sources.tables import json_lines as jsonl
+from tfr_assets.sources.tables.schemas import widen
 
 
 @pytest.fixture
@@ -182,7 +184,7 @@ def test_landing_is_skipped_when_it_was_done(
     read: Callable[..., Inventory], landing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = read("a\n1\n")
-    monkeypatch.setattr("tfr_assets.sources.taking.write_parts", None)
+    monkeypatch.setattr("tfr_assets.sources.inventory.take.write_parts", None)
     assert read("a\n1\n").landed == first.landed
     with pytest.raises(TypeError):
         read("a\n1\n", delimiter=";")

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tfr_assets
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.schema.derive import derive_spec
 from tfr_assets.sources import Inventory, Source, parse_source, read_rows, take_inventory
 
 MOMENT = datetime(2020, 1, 2, 3, 4, 5)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.sources.kind_records import inventory_of, records, records_of
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
 from tfr_assets.sources import Splits, parse_source, read_rows
-from tfr_assets.sources.media.text_decoding import decode_all
+from tfr_assets.sources.media.text.decoding import decode_all
 
 WORDS = st.text(st.one_of(st.sampled_from("a é日😀\n"), st.characters(exclude_categories=["Cs"])), max_size=20)
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from tests.sources.kind_records import inventory_of, records, records_of
 from tfr_assets.errors import SourceChanged, SourceError
 from tfr_assets.sources import Splits
-from tfr_assets.sources.files import RawFile
-from tfr_assets.sources.media import text_decoding, text_lines
+from tfr_assets.sources.media.text import decoding as text_decoding
+from tfr_assets.sources.media.text import lines as text_lines
+from tfr_assets.storage.raw_files import RawFile
 
 ENCODINGS = (
     "utf-8",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.sources.kind_records import inventory_of, records, records_of
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
-from tfr_assets.sources.kinds import kind_named
-from tfr_assets.sources.media import tokens
+from tfr_assets.sources.media.text import tokens
+from tfr_assets.sources.model.kinds import kind_named
 
 tokenizers = pytest.importorskip("tokenizers")
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from tfr_assets.components.load import dataset_names, load_component
+from tfr_assets.components.config.load import dataset_names, load_component
 from tfr_assets.errors import TfrError
 from tfr_assets.project import find_project
-from tfr_assets.reading.bench.hardware import Hardware
+from tfr_assets.reading.hardware import Hardware
 from tfr_assets.reading.recommendation import Recommendation, recommended_reader
-from tfr_assets.records import marks
-from tfr_assets.records.crc32c import crc32c
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.sealed import seal, unseal
+from tfr_assets.records.frames import marks
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.kernels.crc32c import crc32c
+from tfr_assets.storage.sealed import seal, unseal
 from tfr_assets.writing.audit_plan import audit_plan
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.merged import merge_shards

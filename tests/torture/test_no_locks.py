@@ -29,8 +29,8 @@ _REFUSED = """
 import os, sys
 from pathlib import Path
 from tfr_assets.errors import WriteError
-from tfr_assets.records.files import write_atomically
-from tfr_assets.sources.landing import temporary_folder
+from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.sources.landing.landed import temporary_folder
 folder = Path(sys.argv[1])
 before = os.listdir("/proc/self/fd")
 for _ in range(3):

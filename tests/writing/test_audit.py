@@ -14,10 +14,10 @@ from tests.sources.media_files import encoded, image
 from tests.sources.media_files import write as write_files
 from tfr_assets.cli.verify import audit_folders, find_files, verify_files
 from tfr_assets.layout import Layout, index_path, manifest_path
-from tfr_assets.reading.bench.hardware import Hardware
+from tfr_assets.reading.hardware import Hardware
 from tfr_assets.reading.recommendation import Recommendation, recommended_reader
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.scan import FaultKind
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.scan import FaultKind
 from tfr_assets.sources import Source, parse_source
 from tfr_assets.writing import sizing
 from tfr_assets.writing.audit import audit_folder

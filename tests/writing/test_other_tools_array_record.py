@@ -11,7 +11,7 @@ import pytest
 
 from tfr_assets.errors import ConfigError, DamagedFile, WriteError
 from tfr_assets.layout import manifest_path
-from tfr_assets.writing.array_record import export_array_record
+from tfr_assets.writing.export.array_record import export_array_record
 from tfr_assets.writing.shard import ShardWritten
 
 from ..records.reference import frames, payloads_of

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.records.reference import flipped
 from tests.sources.media_files import encoded, image, write
-from tfr_assets.records.sealed import seal
 from tfr_assets.sources import Inventory, Source, Splits
+from tfr_assets.storage.sealed import seal
 from tfr_assets.writing import sizing
 from tfr_assets.writing.dataset import MAX_SHARDS, Dataset
 from tfr_assets.writing.plan import plan_shards

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 
 from tfr_assets.errors import WriteError
 from tfr_assets.layout import Layout, assign_rows
-from tfr_assets.records.example import ExampleEncoder
-from tfr_assets.records.features import FLAT_VALUES, ROW_LENGTHS, Feature, FeatureOptions, FeatureSpec
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.schema import derive_spec
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import ExampleEncoder
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FLAT_VALUES, ROW_LENGTHS, Feature, FeatureOptions, FeatureSpec
 from tfr_assets.sources import Source, take_inventory
+from tfr_assets.writing.export.tfds import FEATURES, INFO, tfds_files, withdraw_tfds_files, write_tfds_files
+from tfr_assets.writing.export.tfds_features import ImageFacts, image_facts
 from tfr_assets.writing.plan import plan_shards
 from tfr_assets.writing.raw import materialize_raw
 from tfr_assets.writing.shard import finish_shards, write_shard
-from tfr_assets.writing.tfds import FEATURES, INFO, tfds_files, withdraw_tfds_files, write_tfds_files
-from tfr_assets.writing.tfds_features import ImageFacts, image_facts
 
 from ..records.reference import examples
 from ..records.tables import SORTS, Row, Table, tables

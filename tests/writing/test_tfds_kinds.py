@@ -14,7 +14,7 @@ from PIL import Image
 
 import tfr_assets
 from tfr_assets.sources import Splits
-from tfr_assets.sources.describe import parse_source
+from tfr_assets.sources.model.parse import parse_source
 from tfr_assets.writing.dataset import Dataset
 
 from .conftest import write_all_shards

@@ -19,10 +19,10 @@ from tests.writing.conftest import files, table
 from tests.writing.written_files import expected_names, names, payloads
 from tfr_assets.errors import ConfigError, SchemaError, SourceError
 from tfr_assets.layout import index_path
-from tfr_assets.records.features import FeatureOptions, FeatureSpec
-from tfr_assets.records.index import read_index
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.report import examine
+from tfr_assets.records.frames.index import read_index
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.report import examine
+from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 from tfr_assets.writing.write import Written, write
 
 NUMBERS = pa.table({"n": pa.array(range(50), pa.int64()), "x": pa.array([n / 4 for n in range(50)], pa.float64())})

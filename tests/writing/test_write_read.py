@@ -14,8 +14,8 @@ import tfr_assets
 from tests.writing.conftest import table
 from tests.writing.written_files import payloads
 from tfr_assets.errors import SchemaError, StaleError, WriteError
-from tfr_assets.records.features import FeatureOptions
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.schema.features import FeatureOptions
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers.registry import WRITERS
 
@@ -89,7 +89,7 @@ def test_messages_of_tensorflow_are_written_as_it_serializes_them(tf: Any, tmp_p
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_the_seeds_way_gives_the_same_records_unvouched_for(tf: Any, compression: str, tmp_path: Path) -> None:
-    from tfr_assets.reading.seed_writer import seed
+    from tfr_assets.bench.writers.seed import seed
 
     data = {
         "n": [1, None, -3] * 30,
@@ -112,7 +112,7 @@ def test_the_seeds_way_gives_the_same_records_unvouched_for(tf: Any, compression
 
 
 def test_the_seeds_way_knows_dates_and_decimals(tf: Any, tmp_path: Path) -> None:
-    from tfr_assets.reading.seed_writer import seed
+    from tfr_assets.bench.writers.seed import seed
 
     counts = [1, None, -3]
     types = [
@@ -128,7 +128,7 @@ def test_the_seeds_way_knows_dates_and_decimals(tf: Any, tmp_path: Path) -> None
 
 
 def test_the_seeds_way_knows_lists_and_dropped_columns_and_names_what_it_does_not_know(tf: Any, tmp_path: Path) -> None:
-    from tfr_assets.reading.seed_writer import seed
+    from tfr_assets.bench.writers.seed import seed
 
     options = FeatureOptions(drop=("a/b",))
     data = table(50)

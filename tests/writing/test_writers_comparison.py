@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.writing.conftest import MakeDataset
+from tfr_assets.bench.writers.comparison import Comparison, Trial, compare, try_writer
+from tfr_assets.bench.writers.measurement import WriterMeasurement
+from tfr_assets.bench.writers.options import WriterTrials
 from tfr_assets.errors import SourceError, StaleError
 from tfr_assets.writing.raw import materialize_raw
-from tfr_assets.writing.writers.comparison import Comparison, Trial, compare, try_writer
-from tfr_assets.writing.writers.measurement import WriterMeasurement
-from tfr_assets.writing.writers.trials import WriterTrials
 
 ONE = WriterMeasurement(
     writer="sharded_threads", workers=1, shards=2, records=1000, bytes=1_000_000, times=(1.0,), plain_times=(0.1,),

@@ -21,7 +21,7 @@ from tests.writing.written_files import (
     own_children,
 )
 from tfr_assets.errors import WriteError
-from tfr_assets.records.report import examine
+from tfr_assets.records.frames.report import examine
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers import sharded_processes
 from tfr_assets.writing.writers.payloads import PAYLOADS

@@ -11,9 +11,9 @@ import pytest
 
 from tests.writing.conftest import table
 from tests.writing.written_files import names
+from tfr_assets.bench.writers.measure import Contestant, measure_writers
 from tfr_assets.errors import ConfigError, SchemaError, WriteError
 from tfr_assets.writing.write import write
-from tfr_assets.writing.writers.measure import Contestant, measure_writers
 from tfr_assets.writing.writers.serial import serial
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
@@ -45,7 +45,7 @@ def test_writers_are_measured_in_turns(tmp_path: Path) -> None:
 
 
 def test_plain_writes_write_the_same_bytes_to_as_many_files(tmp_path: Path) -> None:
-    from tfr_assets.writing.writers.plain_writes import PlainWrites
+    from tfr_assets.bench.writers.plain_writes import PlainWrites
 
     written = write(table(500), tmp_path / "out", shards=3)
     contents = [path.read_bytes() for path in written.paths]
@@ -83,7 +83,7 @@ def test_what_another_user_left_is_left_alone() -> None:
     code = """
 import os, sys, tempfile
 from pathlib import Path
-from tfr_assets.writing.writers.measure import _scratch
+from tfr_assets.bench.writers.measure import _scratch
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
     folder.chmod(0o777)
@@ -104,7 +104,7 @@ def test_what_a_killed_measurement_left_is_removed_by_the_next(tmp_path: Path) -
     code = f"""
 import os, time
 from pathlib import Path
-from tfr_assets.writing.writers.measure import _scratch
+from tfr_assets.bench.writers.measure import _scratch
 with _scratch(Path({str(tmp_path)!r})) as work:
     (work / "data.arrow").write_text("x")
     print("there", flush=True)

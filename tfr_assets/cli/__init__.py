@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from tfr_assets.cli.execute import Outcome, Progress
     from tfr_assets.cli.status import Status
-    from tfr_assets.components.dataset import TFRecordDataset
-    from tfr_assets.records.report import FileReport
+    from tfr_assets.components.config.component import TFRecordDataset
+    from tfr_assets.records.frames.report import FileReport
     from tfr_assets.writing.dataset import Dataset
 
 _SHOWN_FAULTS = 20
@@ -61,7 +61,7 @@ class _DatasetOrFiles(_Files):
         from tfr_assets.layout import data_root
 
         if not Path(value).exists() and not (data_root() / value).is_dir():
-            from tfr_assets.components.load import dataset_names
+            from tfr_assets.components.config.load import dataset_names
 
             if find_project() and value in dataset_names():
                 return data_root() / value
@@ -113,7 +113,7 @@ def list_datasets(as_json: bool) -> None:
     rows, broken = [], {}
     with importing():
         from tfr_assets.cli.status import status_of
-        from tfr_assets.components.load import dataset_names, load_component
+        from tfr_assets.components.config.load import dataset_names, load_component
 
         for name in dataset_names():
             try:
@@ -214,7 +214,7 @@ def plan(names: Sequence[str], as_json: bool) -> None:
 
 def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
     """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
-    from tfr_assets.components.steps.crew import prepare, stop_prepared
+    from tfr_assets.components.runs.steps.crew import prepare, stop_prepared
 
     prepare(names[0])  # imports what steps need while this process imports Dagster
     try:
@@ -284,7 +284,7 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
 
 def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None:
     from tfr_assets.cli.terminal import below, common_folder, out, table, visible
-    from tfr_assets.records.units import megabytes
+    from tfr_assets.units import megabytes
 
     folder = common_folder([report.path for report in reports])
     lines = [
@@ -335,7 +335,7 @@ def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool)
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.look import as_document, show
     from tfr_assets.cli.verify import find_files
-    from tfr_assets.records.inspect import inspect_file
+    from tfr_assets.records.examples.inspect import inspect_file
 
     files = find_files([path])
     if not files:
@@ -360,9 +360,9 @@ def export(what: str, target: Path, split: str | None) -> None:
     That is what Grain reads, by record number. The records stay as they are; every CRC is checked on the way.
     """
     from tfr_assets.cli.terminal import out, records_bar
-    from tfr_assets.reading.locate import locate
-    from tfr_assets.reading.sets import other_splits
-    from tfr_assets.writing.array_record import export_array_record
+    from tfr_assets.reading.locate.file_sets import other_splits
+    from tfr_assets.reading.locate.files import locate
+    from tfr_assets.writing.export.array_record import export_array_record
 
     if target.suffix != ".array_record":
         raise click.UsageError(f"{target}: call the file {target.stem}.array_record, so that no other is overwritten")
@@ -398,9 +398,9 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     """
     from dataclasses import replace
 
+    from tfr_assets.bench.readers.options import BenchOptions
+    from tfr_assets.bench.readers.slow_server import Storage
     from tfr_assets.cli.bench_readers import bench_readers
-    from tfr_assets.reading.bench.options import BenchOptions
-    from tfr_assets.reading.bench.slow_server import Storage
 
     component, dataset = _component(name)
     given = {key: value for key, value in settings.items() if value not in (None, ())}
@@ -424,9 +424,9 @@ def writers(name: str, as_json: bool) -> None:
     The rows are those of its last inventory: `tfr plan NAME` takes one. What is measured is kept beside the dataset,
     where the UI's asset `writer_report` finds it.
     """
+    from tfr_assets.bench.writers.comparison import as_document
+    from tfr_assets.bench.writers.options import WriterTrials
     from tfr_assets.cli.bench_writers import bench_writers, show_writers
-    from tfr_assets.writing.writers.comparison import as_document
-    from tfr_assets.writing.writers.trials import WriterTrials
 
     component, dataset = _component(name)
     comparison = bench_writers(dataset, component.bench.writers or WriterTrials())
@@ -451,7 +451,7 @@ def _component(name: str) -> "tuple[TFRecordDataset, Dataset]":
     """Loads the component of a dataset, and no other."""
     import difflib
 
-    from tfr_assets.components.load import dataset_names, load_component
+    from tfr_assets.components.config.load import dataset_names, load_component
 
     names = dataset_names()
     if name in names and (found := load_component(name)):

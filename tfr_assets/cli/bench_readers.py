@@ -4,14 +4,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tfr_assets.bench.readers.measure import Measured, measure_readers
+from tfr_assets.bench.readers.measurement import load
+from tfr_assets.bench.readers.options import BenchOptions
+from tfr_assets.bench.readers.recommend import recommend
+from tfr_assets.bench.readers.slow_server import Storage, served, slow_server
+from tfr_assets.bench.readers.table import COLUMNS, NOTE, rows
 from tfr_assets.cli.terminal import err, out, steps_bar, table
-from tfr_assets.reading.bench.measurement import load
-from tfr_assets.reading.bench.options import BenchOptions
-from tfr_assets.reading.bench.recommend import recommend
-from tfr_assets.reading.bench.slow_server import Storage, served, slow_server
-from tfr_assets.reading.bench.table import COLUMNS, NOTE, rows
-from tfr_assets.reading.locate import locate
-from tfr_assets.reading.measure import Measured, measure_readers
+from tfr_assets.reading.locate.files import locate
 
 REMOTE_READERS = ("naive", "prefetch", "interleave", "vectorized", "autotuned")
 

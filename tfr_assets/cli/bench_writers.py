@@ -5,20 +5,20 @@ from typing import TYPE_CHECKING
 from tfr_assets.cli.terminal import out, stderr_to, steps_bar, table
 
 if TYPE_CHECKING:
+    from tfr_assets.bench.writers.comparison import Comparison
+    from tfr_assets.bench.writers.options import WriterTrials
     from tfr_assets.writing.dataset import Dataset
-    from tfr_assets.writing.writers.comparison import Comparison
-    from tfr_assets.writing.writers.trials import WriterTrials
 
 
 def bench_writers(dataset: "Dataset", options: "WriterTrials") -> "Comparison":
     """Measures the writers of a dataset one after another, keeps what is measured, and compares them.
 
     Raises:
-        TfrError: As `tfr_assets.writing.writers.comparison.try_writer`.
+        TfrError: As `tfr_assets.bench.writers.comparison.try_writer`.
     """
+    from tfr_assets.bench.writers.comparison import compare
     from tfr_assets.cli.instance import dagster_home
-    from tfr_assets.components.writers import measure
-    from tfr_assets.writing.writers.comparison import compare
+    from tfr_assets.components.assets.writers import measure
 
     names = options.only
     with stderr_to(dagster_home() / ".dagster" / "tfr-bench.log"), steps_bar(dataset.name) as bar:
@@ -31,7 +31,7 @@ def bench_writers(dataset: "Dataset", options: "WriterTrials") -> "Comparison":
 
 def show_writers(comparison: "Comparison") -> None:
     """Prints a line for each measurement, and what follows from them."""
-    from tfr_assets.writing.writers.comparison import COLUMNS, as_row
+    from tfr_assets.bench.writers.comparison import COLUMNS, as_row
 
     out.print(table("", COLUMNS, list(map(as_row, comparison.measured)), numbers=COLUMNS[1:]))
     for sentence in comparison.advice():

@@ -25,12 +25,12 @@ from dagster._utils.error import SerializableErrorInfo
 from sqlalchemy.exc import DBAPIError
 
 from tfr_assets.cli.signals import stop_signal, stopped_once
-from tfr_assets.components.apart import WAITING
-from tfr_assets.components.jobs import all_partitions, raw_job, readers_job, refresh_job
-from tfr_assets.components.load import forget_definitions, load_definitions
-from tfr_assets.components.look import Look
-from tfr_assets.components.runs import TERMINAL_TAG, alive
-from tfr_assets.components.steps.executor import STOPPING
+from tfr_assets.components.assets.jobs import all_partitions, raw_job, readers_job, refresh_job
+from tfr_assets.components.attributes import Look
+from tfr_assets.components.config.load import forget_definitions, load_definitions
+from tfr_assets.components.runs.dead_runs import TERMINAL_TAG, alive
+from tfr_assets.components.runs.held_apart import WAITING
+from tfr_assets.components.runs.steps.warm_executor import STOPPING
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import current_project
 from tfr_assets.writing.dataset import Dataset

@@ -9,11 +9,11 @@ import dagster as dg
 from sqlalchemy.exc import DBAPIError
 from yaml import YAMLError
 
-from tfr_assets.components.runs import end_dead_runs
+from tfr_assets.components.runs.dead_runs import end_dead_runs
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.project import current_project
-from tfr_assets.records.locks import locked
+from tfr_assets.storage.locks import locked
 
 
 def dagster_home() -> Path:

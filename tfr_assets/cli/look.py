@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfr_assets.cli.terminal import below, common_folder, out, table, visible
-from tfr_assets.records.inspect import FeatureSeen, Inspection
-from tfr_assets.records.units import megabytes
+from tfr_assets.records.examples.inspect import FeatureSeen, Inspection
+from tfr_assets.units import megabytes
 
 _VALUES = 6
 _CHARACTERS = 60

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from tfr_assets.cli.terminal import table
-from tfr_assets.records.units import megabytes
+from tfr_assets.units import megabytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.project import find_project
-from tfr_assets.records.report import FileReport, examine_written, faulty, unread
-from tfr_assets.records.scan import Fault, FaultKind
+from tfr_assets.records.frames.report import FileReport, examine_written, faulty, unread
+from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Audit, Note, audit_dataset, audit_folder
 from tfr_assets.writing.audit_plan import audit_plan
 
@@ -106,7 +106,10 @@ def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport
     folders = [path for path in map(Path.absolute, paths) if path.parent == data_root()]
     if not folders or find_project() is None:  # a copy of a dataset's folder can be verified anywhere
         return []
-    from tfr_assets.components.load import dataset_names, load_component  # Dagster: only where a dataset is meant
+    from tfr_assets.components.config.load import (  # Dagster: only where a dataset is meant
+        dataset_names,
+        load_component,
+    )
 
     faults: list[Fault] = []
     for folder in folders:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.reading.sets import FileChoice
+from tfr_assets.reading.locate.file_sets import FileChoice
 
 if TYPE_CHECKING:
-    from tfr_assets.reading.columnar import Batches
-    from tfr_assets.reading.files import RecordFiles
-    from tfr_assets.records.features import FeatureSpec
+    from tfr_assets.reading.locate.record_files import RecordFiles
+    from tfr_assets.reading.native.columnar import Batches
+    from tfr_assets.records.schema.features import FeatureSpec
 
 
 def batches(
@@ -39,13 +39,13 @@ def batches(
         batch["carrier"].to_arrow()    # strings: bytes and offsets, which become an Arrow array without a copy
     ```
 
-    All CRCs are checked. Values and types are those of the tables in `tfr_assets.reading.spec`, as:
+    All CRCs are checked. Values and types are those of the tables in `tfr_assets.reading.tensors.spec`, as:
 
     | there         | `numpy`                          | `arrow`, `pandas`                                    |
     |---------------|----------------------------------|------------------------------------------------------|
     | dense numbers | array (B, …)                     | the same type; inner sizes are fixed-size lists      |
-    | strings       | `records.arrays.Strings`         | large_string where the column was text, else binary  |
-    | ragged        | `records.arrays.Ragged`          | large_list                                           |
+    | strings       | `records.arrow.arrays.Strings`         | large_string where the column was text, else binary  |
+    | ragged        | `records.arrow.arrays.Ragged`          | large_list                                           |
     | absent scalar integers | an empty row of a `Ragged` | null                                              |
     | absent strings         | empty                    | null                                                 |
 
@@ -78,12 +78,12 @@ def batches(
         SourceError: While iterating, a remote file cannot be read.
         OutOfMemory: While iterating, records do not fit into memory.
     """
-    from tfr_assets.reading.columnar import Batches
-    from tfr_assets.reading.columns import chosen_columns
-    from tfr_assets.reading.convert import converter
-    from tfr_assets.reading.files import RecordFiles
-    from tfr_assets.reading.locate import locate
-    from tfr_assets.reading.plan import check_shard
+    from tfr_assets.reading.locate.files import locate
+    from tfr_assets.reading.locate.record_files import RecordFiles
+    from tfr_assets.reading.locate.shares import check_shard
+    from tfr_assets.reading.native.choose_columns import chosen_columns
+    from tfr_assets.reading.native.columnar import Batches
+    from tfr_assets.reading.native.convert import converter
 
     for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -104,7 +104,7 @@ def batches(
 
 
 def _check_decodable(features: "FeatureSpec", column: str) -> None:
-    from tfr_assets.records.features import SERIALIZED
+    from tfr_assets.records.schema.features import SERIALIZED
 
     feature = features.columns[column][0]
     if feature.part == SERIALIZED and feature.shape:

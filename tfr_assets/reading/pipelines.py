@@ -8,15 +8,15 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, suggestion
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.autotuned import autotuned
 from tfr_assets.reading.readers.bounded import bounded
 from tfr_assets.reading.readers.cached import cache_file, cache_memory
 from tfr_assets.reading.readers.columnar import columnar
-from tfr_assets.reading.readers.data_service import data_service
-from tfr_assets.reading.readers.file_queue import file_queue
 from tfr_assets.reading.readers.merged import merged
 from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.readers.processes.data_service import data_service
+from tfr_assets.reading.readers.processes.file_queue import file_queue
 from tfr_assets.reading.readers.sharded import sharded
 from tfr_assets.reading.readers.stepwise import interleave, naive, parallel_map, prefetch, vectorized
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.reading.sets import FileChoice
+from tfr_assets.reading.locate.file_sets import FileChoice
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from tfr_assets.reading.files import RecordFiles
+    from tfr_assets.reading.locate.record_files import RecordFiles
 
 _SHUFFLE = 10_000
 
@@ -50,9 +50,9 @@ def read(
     tfr_assets.read("https://example.org/flights/shards")                               # or s3://, gs://, memory://
     ```
 
-    Which column becomes which tensor stands in the tables of `tfr_assets.reading.spec`: absent floats are NaN, absent
-    bytes empty, absent integers an empty row of a ragged tensor unless the dataset's `fill` says otherwise, and lists
-    of varying length are ragged tensors.
+    Which column becomes which tensor stands in the tables of `tfr_assets.reading.tensors.spec`: absent floats are NaN,
+    absent bytes empty, absent integers an empty row of a ragged tensor unless the dataset's `fill` says otherwise, and
+    lists of varying length are ragged tensors.
 
     Args:
         name: Name of a dataset; or a path: of a dataset's folder, of a folder of its files, or of one of them; or the
@@ -68,9 +68,9 @@ def read(
         shard: Which part of the records, and of how many: `(0, 4)` for the first of four workers. All together get
             each record once; parts differ by one record at most.
         columns: Which tensors to give; None: all. Others are not parsed.
-        decode: True: encoded images become uint8 tensors, recordings float samples; see `tfr_assets.reading.decode`.
-            Or some features' names, or a dict from these to the shape that all have, such as
-            `{"image/encoded": (28, 28, 1)}`, for dense tensors.
+        decode: True: encoded images become uint8 tensors, recordings float samples; see
+            `tfr_assets.reading.tensors.media`. Or some features' names, or a dict from these to the shape that all
+            have, such as `{"image/encoded": (28, 28, 1)}`, for dense tensors.
         repeat: Epochs; None: without end.
         on_error: `"raise"`: damage is an error that names file, record and byte. `"skip"`: damaged records are left
             out, and a warning says which. `"unchecked"`: TensorFlow's own errors, which name nothing.
@@ -92,10 +92,10 @@ def read(
     since, is a `tf.errors.InvalidArgumentError` while iterating; its message names file, record, byte and kind of what
     is wrong, or says that the dataset must be opened again.
     """
-    from tfr_assets.reading.columns import with_columns
-    from tfr_assets.reading.decode import decoded_features
-    from tfr_assets.reading.locate import locate
+    from tfr_assets.reading.locate.files import locate
+    from tfr_assets.reading.native.choose_columns import with_columns
     from tfr_assets.reading.pipelines import ReadOptions, reader_named
+    from tfr_assets.reading.tensors.media import decoded_features
 
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
@@ -116,7 +116,7 @@ def read(
 
 
 def _best_for(files: "RecordFiles") -> str:
-    from tfr_assets.reading.files import is_remote
+    from tfr_assets.reading.locate.record_files import is_remote
     from tfr_assets.reading.recommendation import recommended_reader
 
     if is_remote(files.paths[0]):

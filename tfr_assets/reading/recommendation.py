@@ -4,10 +4,10 @@ import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tfr_assets.reading.bench.hardware import Hardware
+from tfr_assets.reading.hardware import Hardware
 from tfr_assets.reading.names import READER_NAMES
-from tfr_assets.records.files import write_atomically
-from tfr_assets.records.sealed import seal, unseal
+from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.sealed import seal, unseal
 
 FILE = "recommendation.json"
 

@@ -1,13 +1,13 @@
 """Raw data → Arrow record batches: what is there (`take_inventory`), and its rows by number (`read_rows`)."""
 
-from tfr_assets.sources.describe import parse_source, parse_splits, seen_from
-from tfr_assets.sources.inventory import Inventory
-from tfr_assets.sources.landing import SourceFile
-from tfr_assets.sources.rowrange import preview, read_rows
-from tfr_assets.sources.source import FORMATS, TYPE_NAMES, Source
-from tfr_assets.sources.splits import ONLY_SPLIT, Splits
-from tfr_assets.sources.taking import SKIPPED, remove_old_landings, take_inventory
-from tfr_assets.sources.watching import called, check_watchable, files_state
+from tfr_assets.sources.inventory.inventory import Inventory
+from tfr_assets.sources.inventory.rows import preview, read_rows
+from tfr_assets.sources.inventory.take import SKIPPED, remove_old_landings, take_inventory
+from tfr_assets.sources.landing.landed import SourceFile
+from tfr_assets.sources.model.parse import parse_source, parse_splits, seen_from
+from tfr_assets.sources.model.source import FORMATS, TYPE_NAMES, Source
+from tfr_assets.sources.model.splits import ONLY_SPLIT, Splits
+from tfr_assets.sources.watch import called, check_watchable, files_state
 
 __all__ = [
     "FORMATS",

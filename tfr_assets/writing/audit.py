@@ -1,7 +1,7 @@
 """What lies beside TFRecord files, held against what was written.
 
 That is which files there must be, what describes them, and what raw data was there. The TFRecord files themselves are
-examined by `records.report`.
+examined by `records.frames.report`.
 """
 
 import re
@@ -13,16 +13,16 @@ from typing import Any
 
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path, set_of
-from tfr_assets.records.files import abandoned_files
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.scan import Fault, FaultKind
-from tfr_assets.records.sealed import unseal
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.sources import Inventory
-from tfr_assets.sources.landing import landing_problem
+from tfr_assets.sources.landing.landed import landing_problem
+from tfr_assets.storage.atomic import abandoned_files
+from tfr_assets.storage.sealed import unseal
+from tfr_assets.writing.export.tfds import FEATURES, INFO, tfds_files
+from tfr_assets.writing.export.tfds_features import LABELS, image_facts
 from tfr_assets.writing.shard import load_feature_spec
 from tfr_assets.writing.stray import MERGED, SHARD, names_in, places_of
-from tfr_assets.writing.tfds import FEATURES, INFO, tfds_files
-from tfr_assets.writing.tfds_features import LABELS, image_facts
 
 _AGAIN = "run again, which writes it anew"
 

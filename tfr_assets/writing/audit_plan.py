@@ -10,8 +10,8 @@ from typing import Any
 
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout, manifest_path
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.scan import Fault, FaultKind
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, differences, merged_from, plan_shards
 from tfr_assets.writing.sizing import as_planned, load_planned

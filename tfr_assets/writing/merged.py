@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfr_assets.errors import DamagedFile, StaleError
-from tfr_assets.records.files import refusals
-from tfr_assets.records.manifest import Manifest, manifest_problem
-from tfr_assets.records.merge import merge_files
-from tfr_assets.records.report import examine, is_intact
+from tfr_assets.records.frames.manifest import Manifest, manifest_problem
+from tfr_assets.records.frames.merge import merge_files
+from tfr_assets.records.frames.report import examine, is_intact
+from tfr_assets.storage.atomic import refusals
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, differences, merged_from, plan_shards
 from tfr_assets.writing.stray import MERGED, remove_strays

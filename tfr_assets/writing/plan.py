@@ -12,8 +12,8 @@ from typing import Any
 
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import Shard, assign_rows
-from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.schema import derive_spec
+from tfr_assets.records.schema.derive import derive_spec
+from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.sources import Inventory
 from tfr_assets.writing.dataset import Dataset
 

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import Shard, feature_spec_path
-from tfr_assets.records.example import ExampleEncoder, Frames
-from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.files import refusals, write_atomically
-from tfr_assets.records.manifest import Manifest
-from tfr_assets.records.report import is_intact
-from tfr_assets.records.sealed import seal, unseal
-from tfr_assets.records.writer import write_file
+from tfr_assets.records.examples.encoder import ExampleEncoder, Frames
+from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.report import is_intact
+from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.sources import Inventory, read_rows
+from tfr_assets.storage.atomic import refusals, write_atomically
+from tfr_assets.storage.sealed import seal, unseal
+from tfr_assets.writing.export.tfds import withdraw_tfds_files, write_tfds_files
+from tfr_assets.writing.export.tfds_features import image_facts
 from tfr_assets.writing.plan import ShardingPlan, load_inventory
 from tfr_assets.writing.stray import SHARD, read_manifest, remove_strays
-from tfr_assets.writing.tfds import withdraw_tfds_files, write_tfds_files
-from tfr_assets.writing.tfds_features import image_facts
 
 Progress = Callable[[int], None]
 

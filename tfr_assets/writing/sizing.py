@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tfr_assets.layout import Layout
-from tfr_assets.records.files import write_atomically
-from tfr_assets.records.sealed import seal, unseal
 from tfr_assets.sources import Inventory, read_rows
+from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.sealed import seal, unseal
 from tfr_assets.writing.dataset import MAX_SHARDS, Dataset
 from tfr_assets.writing.plan import plan_features
 
@@ -88,7 +88,7 @@ def split_sizes(dataset: Dataset, inventory: Inventory) -> list[SplitSize]:
 
 
 def _estimate(dataset: Dataset, inventory: Inventory, first: int, rows: int) -> int:
-    from tfr_assets.records.example import ExampleEncoder
+    from tfr_assets.records.examples.encoder import ExampleEncoder
 
     features = plan_features(dataset, inventory)
     encoder = ExampleEncoder(features, dataset.features.cast)

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfr_assets.layout import index_path, manifest_path
-from tfr_assets.records.files import abandoned_files, sync_folder
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.storage.atomic import abandoned_files, sync_folder
 
 SHARD, MERGED = r"-[A-Za-z0-9_]+\.tfrecord-\d{5}-of-\d{5}", r"-[A-Za-z0-9_]+\.tfrecord"
 

@@ -15,9 +15,9 @@ from tfr_assets.errors import ConfigError, WriteError
 from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec_path, shard_keys
 
 if TYPE_CHECKING:
-    from tfr_assets.records.features import FeatureOptions, FeatureSpec
-    from tfr_assets.records.manifest import Manifest
-    from tfr_assets.sources.classes import ClassNames
+    from tfr_assets.records.frames.manifest import Manifest
+    from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+    from tfr_assets.sources.tables.class_names import ClassNames
     from tfr_assets.writing.writers.registry import Writer
     from tfr_assets.writing.writers.report import Progress
     from tfr_assets.writing.writers.rows import Rows
@@ -71,10 +71,10 @@ def write(
     tfr_assets.read("out/flights")
     ```
 
-    Rows become tf.Examples as the tables of `tfr_assets.records.features` say. Tables, DataFrames, dicts of columns and
-    lists are cut into consecutive shards that differ by one record at most. A generator or an Arrow reader is written
-    while it runs, in little memory; block by block its rows go to one shard after the other, the same way every time
-    (`tfr_assets.writing.writers.rows`).
+    Rows become tf.Examples as the tables of `tfr_assets.records.schema.features` say. Tables, DataFrames, dicts of
+    columns and lists are cut into consecutive shards that differ by one record at most. A generator or an Arrow
+    reader is written while it runs, in little memory; block by block its rows go to one shard after the other, the
+    same way every time (`tfr_assets.writing.writers.rows`).
 
     Args:
         data: An Arrow table, batch, reader, dataset or scanner; a DataFrame of pandas or polars, also a lazy one, or
@@ -102,13 +102,13 @@ def write(
     """
     import pyarrow as pa
 
-    from tfr_assets.records.compression import COMPRESSIONS
-    from tfr_assets.records.features import FeatureOptions
-    from tfr_assets.records.files import refusals
-    from tfr_assets.sources.classes import class_names
+    from tfr_assets.records.frames.compression import COMPRESSIONS
+    from tfr_assets.records.schema.features import FeatureOptions
+    from tfr_assets.sources.tables.class_names import class_names
+    from tfr_assets.storage.atomic import refusals
+    from tfr_assets.writing.export.tfds import withdraw_tfds_files
     from tfr_assets.writing.shard import save_feature_spec
     from tfr_assets.writing.stray import remove_strays
-    from tfr_assets.writing.tfds import withdraw_tfds_files
     from tfr_assets.writing.writers.plan import WritePlan
     from tfr_assets.writing.writers.registry import writer_named
     from tfr_assets.writing.writers.report import NothingLeftError, Outcome
@@ -127,7 +127,7 @@ def write(
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ConfigError(f"progress={progress!r} must be True, False or a function that takes a number of records")
     if not (features is None or isinstance(features, FeatureOptions)):
-        raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.features")
+        raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.schema.features")
     with _in_memory(paths):
         schema = data.schema if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader) else pa.schema([])
         rows = rows_of(data, count)
@@ -214,8 +214,8 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
 
 
 def _features(rows: "Rows", options: "FeatureOptions | None", names: "ClassNames") -> "FeatureSpec | None":
-    from tfr_assets.records.schema import derive_spec
-    from tfr_assets.sources.classes import extremes_of, fitting
+    from tfr_assets.records.schema.derive import derive_spec
+    from tfr_assets.sources.tables.class_names import extremes_of, fitting
     from tfr_assets.writing.writers.rows import TableRows, null_counts
 
     if not rows.serialized:

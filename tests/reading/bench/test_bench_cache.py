@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfr_assets.reading.bench.cache import drop_pages, seconds_of_plain_reading
+from tfr_assets.bench.process.page_cache import drop_pages, seconds_of_plain_reading
 
 PAGES = 64
 

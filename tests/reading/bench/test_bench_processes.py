@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_for
+from tfr_assets.bench.process.fresh import FreshProcesses, ProcessFailed, fresh_processes
 from tfr_assets.errors import ConfigError
-from tfr_assets.reading.bench.processes import FreshProcesses, ProcessFailed, fresh_processes
 
 TASKS = "tests.reading.bench.tasks"
 _SCRIPT = """
 import sys
-from tfr_assets.reading.bench.processes import fresh_processes
+from tfr_assets.bench.process.fresh import fresh_processes
 with fresh_processes([]) as processes:
     processes.run("tests.reading.bench.tasks:wait_with_a_child", sys.argv[1])
 """
@@ -51,7 +51,7 @@ def test_open_descriptors_and_memory_are_seen(processes: FreshProcesses, tmp_pat
 
 def test_a_users_error_arrives_as_it_is(processes: FreshProcesses) -> None:
     with pytest.raises(ConfigError, match=r"readers\.batch_size: expected a whole number"):
-        processes.run("tfr_assets.reading.bench.options:BenchOptions", 0)
+        processes.run("tfr_assets.bench.readers.options:BenchOptions", 0)
 
 
 def test_any_other_error_arrives_with_its_trace(processes: FreshProcesses) -> None:

@@ -14,16 +14,16 @@ from PIL import Image
 
 import tfr_assets
 from tests.reading.datasets import write_dataset
+from tfr_assets.bench.readers.measurement import Measurement, Spread
+from tfr_assets.bench.readers.recommend import recommend
+from tfr_assets.bench.readers.report import Report, make_report
+from tfr_assets.bench.readers.timeline import FILES, RECORDS, Timeline
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import Layout
-from tfr_assets.reading.bench.hardware import Hardware
-from tfr_assets.reading.bench.measurement import Measurement, Spread
-from tfr_assets.reading.bench.recommend import recommend
-from tfr_assets.reading.bench.report import Report, make_report
-from tfr_assets.reading.bench.timeline import FILES, RECORDS, Timeline
-from tfr_assets.reading.locate import locate
+from tfr_assets.reading.hardware import Hardware
+from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.recommendation import recommended_reader
-from tfr_assets.records.sealed import seal, unseal
+from tfr_assets.storage.sealed import seal, unseal
 
 LANES = ("open", "read", "map", "train")
 

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tfr_assets.bench.readers.slow_server import Storage, slow_server
 from tfr_assets.errors import ConfigError
-from tfr_assets.reading.bench.slow_server import Storage, slow_server
 
 CONTENT = os.urandom(100_000)
 _DIES = """
 import os, sys
 from pathlib import Path
-from tfr_assets.reading.bench.slow_server import Storage, slow_server
+from tfr_assets.bench.readers.slow_server import Storage, slow_server
 with slow_server(Path(sys.argv[1]), Storage(0, 1)) as url:
     print(url, flush=True)
     os.kill(os.getpid(), 9)

@@ -7,7 +7,7 @@ Taking single records in turn, as most guides do, costs more than reading them. 
 
 import tensorflow as tf
 
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.source import batches
 from tfr_assets.reading.readers.stepwise import parsed_in_parallel

@@ -10,7 +10,7 @@ import os
 
 import tensorflow as tf
 
-from tfr_assets.reading.files import RecordFiles, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.reading.readers.source import CHUNK_BYTES, batches

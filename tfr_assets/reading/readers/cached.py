@@ -11,12 +11,12 @@ from pathlib import Path
 import tensorflow as tf
 
 from tfr_assets.errors import WriteError
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.reading.readers.source import batches, rebatched, records_in
 from tfr_assets.reading.readers.stepwise import parsed_in_parallel
-from tfr_assets.records.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
+from tfr_assets.storage.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
 
 _PREFIX = "tfr-cache-"
 

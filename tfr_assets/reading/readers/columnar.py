@@ -11,17 +11,17 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.columnar import Batches
-from tfr_assets.reading.decode import decoder
-from tfr_assets.reading.files import RecordFiles, is_remote
-from tfr_assets.reading.hand_over import HandedOver
-from tfr_assets.reading.op import register, tensors_of
-from tfr_assets.reading.plan import share_of
+from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.shares import share_of
+from tfr_assets.reading.native.columnar import Batches
 from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
-from tfr_assets.reading.serialized import parse_tensors
-from tfr_assets.reading.spec import Tensors, element_spec
-from tfr_assets.records.features import SERIALIZED, FeatureSpec
+from tfr_assets.reading.tensors.hand_over import HandedOver
+from tfr_assets.reading.tensors.media import decoder
+from tfr_assets.reading.tensors.op import register, tensors_of
+from tfr_assets.reading.tensors.serialized import parse_tensors
+from tfr_assets.reading.tensors.spec import Tensors, element_spec
+from tfr_assets.records.schema.features import SERIALIZED, FeatureSpec
 
 _WORKERS = 2
 _last: set[HandedOver] = set()  # of epochs that have ended, of any dataset: what TensorFlow may not have fetched yet

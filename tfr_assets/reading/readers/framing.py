@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tfr_assets.errors import DamagedFile
-from tfr_assets.reading.streams import opened
-from tfr_assets.records.scan import Fault
-from tfr_assets.records.segments import Range, ends, read_segment
-from tfr_assets.records.skipped import Skipped, told
+from tfr_assets.reading.native.streams import opened
+from tfr_assets.records.frames.scan import Fault
+from tfr_assets.records.frames.segments import Range, ends, read_segment
+from tfr_assets.records.frames.skipped import Skipped, told
 
 
 def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = None) -> Iterator[np.ndarray]:

@@ -6,11 +6,11 @@ from pathlib import Path
 import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, StaleError
-from tfr_assets.reading.files import RecordFiles, gather, is_remote
+from tfr_assets.reading.locate.file_sets import command_for
+from tfr_assets.reading.locate.record_files import RecordFiles, gather, is_remote
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.stepwise import vectorized
-from tfr_assets.reading.sets import command_for
-from tfr_assets.records.digest import combine, to_text
+from tfr_assets.records.kernels.digest import combine, to_text
 
 
 def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:

@@ -8,7 +8,7 @@ from typing import Literal
 import tensorflow as tf
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.reading.plan import check_shard
+from tfr_assets.reading.locate.shares import check_shard
 
 OnError = Literal["unchecked", "raise", "skip"]
 _ON_ERROR: tuple[OnError, ...] = ("unchecked", "raise", "skip")

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfr_assets.reading.decode import AUDIO, batched_recordings, decoder, kind_of
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
-from tfr_assets.reading.spec import Tensors, parser
+from tfr_assets.reading.tensors.media import AUDIO, batched_recordings, decoder, kind_of
+from tfr_assets.reading.tensors.spec import Tensors, parser
 
 
 def parse_batch(files: RecordFiles, options: ReadOptions) -> Callable[[tf.Tensor], Tensors]:
-    """Returns a function from serialized records of shape (B,) to the tensors that `reading.spec` promises."""
+    """Returns a function from serialized records of shape (B,) to the tensors that `reading.tensors.spec` promises."""
     parse, decode = parser(files.features), decoder(options.decode)
 
     @tf.autograph.experimental.do_not_convert  # as `parser`

@@ -4,7 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.autotuned import autotuned
 from tfr_assets.reading.readers.options import ReadOptions
 

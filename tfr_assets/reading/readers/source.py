@@ -15,15 +15,15 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.files import RecordFiles, is_remote
-from tfr_assets.reading.plan import plan_files
+from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.shares import plan_files
+from tfr_assets.reading.native.skipped_count import Tally
+from tfr_assets.reading.native.verified_files import VerifiedFiles, verified_path
 from tfr_assets.reading.readers.framing import range_records
 from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
-from tfr_assets.reading.spec import Tensors
-from tfr_assets.reading.tally import Tally
-from tfr_assets.reading.verified import VerifiedFiles, verified_path
-from tfr_assets.records.segments import Range
+from tfr_assets.reading.tensors.spec import Tensors
+from tfr_assets.records.frames.segments import Range
 
 COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
 _STRINGS, _STRING = tf.TensorSpec((None,), tf.string), tf.TensorSpec((), tf.string)

@@ -12,7 +12,7 @@ vectorized     files one after another → batch → parse batches in parallel �
 
 import tensorflow as tf
 
-from tfr_assets.reading.files import RecordFiles
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import batch_of_ones, parse_batch, parse_one
 from tfr_assets.reading.readers.source import batches, records

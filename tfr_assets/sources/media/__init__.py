@@ -1,1 +1,1 @@
-"""Kinds of raw data whose rows are files: images, audio, text documents."""
+"""Kinds of raw data whose rows are files: images, audio, text; and what these have in common."""

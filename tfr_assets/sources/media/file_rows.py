@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tfr_assets.records.pointer import IS_POINTER, is_pointer
-from tfr_assets.sources.kinds import BYTES, CLASS, CRC, FILE, HASH, KEY, SPLIT, BadFileError
-from tfr_assets.sources.media.tree import Tree
+from tfr_assets.sources.files.tree import Tree
+from tfr_assets.sources.model.kinds import BYTES, CLASS, CRC, FILE, HASH, KEY, SPLIT, BadFileError
+from tfr_assets.storage.git_lfs import IS_POINTER, is_pointer
 
 COLUMNS = (
     *((FILE, pa.string()), (KEY, pa.string()), (SPLIT, pa.string()), (CLASS, pa.string())),
@@ -93,7 +93,7 @@ def look_at_all(tree: Tree, medium: Medium, heads: Iterator[Row]) -> Iterator[Lo
 
 
 def _look_at(tree: Tree, medium: Medium, heads: list[Row]) -> Looked:
-    from tfr_assets.records.crc32c import crc32c  # loads compiled code
+    from tfr_assets.records.kernels.crc32c import crc32c  # loads compiled code
 
     looked = Looked([], [])
     for head in heads:

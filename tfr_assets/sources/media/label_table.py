@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from pyarrow import csv, json, parquet
 
 from tfr_assets.errors import SourceError
-from tfr_assets.records.pointer import IS_POINTER
-from tfr_assets.sources.files import RawFile, reading
 from tfr_assets.sources.media.labels import LabelOptions
-from tfr_assets.sources.names import format_of
+from tfr_assets.storage.file_names import format_of
+from tfr_assets.storage.git_lfs import IS_POINTER
+from tfr_assets.storage.raw_files import RawFile, reading
 
 
 def read_label_table(

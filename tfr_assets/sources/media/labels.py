@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.sources.kinds import CLASS
-from tfr_assets.sources.media.options import check_known
-from tfr_assets.sources.names import natural
+from tfr_assets.sources.model.kinds import CLASS
+from tfr_assets.sources.model.options import check_known
+from tfr_assets.storage.file_names import natural
 
 _OF_FILES = "`folder`, `none`, {pattern: REGEX}, or {table: FILE, file: COLUMN, label: COLUMN}"
 _OF_TABLES = "`none` or {column: NAME}"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.ignored import Ignored
-from tfr_assets.sources.kinds import BadFileError, Found
+from tfr_assets.sources.files.tree import Tree, tree_of
 from tfr_assets.sources.media.file_rows import (
     CLASS_AT,
     COLUMNS,
@@ -23,10 +22,11 @@ from tfr_assets.sources.media.file_rows import (
 from tfr_assets.sources.media.labelling import Labeller, labeller_of, stem
 from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
 from tfr_assets.sources.media.names_sorted import SortedNames
-from tfr_assets.sources.media.tree import Tree, tree_of
+from tfr_assets.sources.model.ignored import Ignored
+from tfr_assets.sources.model.kinds import BadFileError, Found
 
 if TYPE_CHECKING:
-    from tfr_assets.sources.source import Source
+    from tfr_assets.sources.model.source import Source
 
 REMEDY = "Mend or remove it, or say `on_error: skip` to leave out whatever is bad."
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from tfr_assets.sources.names import natural
+from tfr_assets.storage.file_names import natural
 
 RUN = 32_768  # names that are sorted at once; with the keys they are sorted by, about a kilobyte each
 _MERGED = 64  # runs that are open at once

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.callables import as_tables, batches_of, items_of, tables_of
-from tfr_assets.sources.dict_rows import described
-from tfr_assets.sources.python_values import Form, as_arrow, as_numpy, is_array_like, native
-from tfr_assets.sources.schema import empty_batch
+from tfr_assets.sources.tables.callables import as_tables, batches_of, items_of, tables_of
+from tfr_assets.sources.tables.dict_rows import described
+from tfr_assets.sources.tables.python_values import Form, as_arrow, as_numpy, is_array_like, native
+from tfr_assets.sources.tables.schemas import empty_batch
 from tfr_assets.writing.writers.payloads import PAYLOADS
 
 _NAME = "data"  # what messages call it

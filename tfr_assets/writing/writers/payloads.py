@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from tfr_assets.records.encode import FOOTER, HEADER, put_crcs
-from tfr_assets.records.example import BUFFER, Frames, no_room
-from tfr_assets.records.jit import address_of, copy_bytes, kernel, load_i64, store_i64
-from tfr_assets.records.memory import Buffer, Memory
+from tfr_assets.records.arrow.buffers import Buffer, Memory
+from tfr_assets.records.examples.encoder import BUFFER, Frames, no_room
+from tfr_assets.records.kernels.encode import FOOTER, HEADER, put_crcs
+from tfr_assets.records.kernels.jit import address_of, copy_bytes, kernel, load_i64, store_i64
 
 PAYLOADS = pa.schema([pa.field("payload", pa.large_binary())])
 """Schema of batches of such records."""

@@ -7,8 +7,8 @@ from types import TracebackType
 import pyarrow as pa
 
 from tfr_assets.errors import TfrError
-from tfr_assets.records.example import Frames
-from tfr_assets.records.writer import FileWriter
+from tfr_assets.records.examples.encoder import Frames
+from tfr_assets.records.examples.writer import FileWriter
 from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.report import Report
 

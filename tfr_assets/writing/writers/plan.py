@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from tfr_assets.layout import assign_rows
-from tfr_assets.records.example import ExampleEncoder, Frames
-from tfr_assets.records.features import FeatureSpec
-from tfr_assets.records.memory import Memory
+from tfr_assets.records.arrow.buffers import Memory
+from tfr_assets.records.examples.encoder import ExampleEncoder, Frames
+from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.writing.writers.payloads import PayloadEncoder
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tfr_assets.errors import TfrError, WriteError
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.frames.manifest import Manifest
 
 Progress = Callable[[int], None]
 _MOST_LINES = 20

@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 from tfr_assets.layout import assign_rows
-from tfr_assets.sources.dict_rows import ShapesVaryError
-from tfr_assets.sources.python_values import Form
+from tfr_assets.sources.tables.dict_rows import ShapesVaryError
+from tfr_assets.sources.tables.python_values import Form
 from tfr_assets.writing.writers.data import as_batches, is_table
 from tfr_assets.writing.writers.pieces import End, Piece
 

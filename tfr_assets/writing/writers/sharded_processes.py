@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tfr_assets.errors import TfrError, WriteError
 from tfr_assets.layout import index_path
-from tfr_assets.records.files import remove_abandoned
-from tfr_assets.records.manifest import Manifest
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.storage.atomic import remove_abandoned
 from tfr_assets.writing.writers.crew import Crew
 from tfr_assets.writing.writers.pieces import End, Piece, write_pieces
 from tfr_assets.writing.writers.plan import WritePlan

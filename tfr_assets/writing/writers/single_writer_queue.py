@@ -7,8 +7,8 @@ when it is written: nothing is copied, and there is only as much as waits.
 from collections.abc import Iterable
 
 from tfr_assets.errors import TfrError
-from tfr_assets.records.example import Frames
-from tfr_assets.records.memory import Pool
+from tfr_assets.records.arrow.buffers import Pool
+from tfr_assets.records.examples.encoder import Frames
 from tfr_assets.writing.writers.crew import Channel, Crew, OrderedChannel
 from tfr_assets.writing.writers.pieces import End, OpenShards, Piece
 from tfr_assets.writing.writers.plan import WritePlan

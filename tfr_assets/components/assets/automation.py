@@ -1,0 +1,125 @@
+"""What refreshes a dataset by itself: a schedule, a watch on its raw files, and assets that follow each other."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import dagster as dg
+from dagster._core.storage.tags import SCHEDULE_NAME_TAG
+
+from tfr_assets.components.assets.jobs import all_partitions, job_tags, refresh_job, verify_job
+from tfr_assets.components.attributes import Look
+from tfr_assets.components.runs.dead_runs import DATASET_TAG, unfinished_run
+from tfr_assets.errors import TfrError
+from tfr_assets.sources import called, files_state
+from tfr_assets.writing.outdated import outdated
+
+_LAST_RUNS = 20  # among which the last refresh is looked for
+
+# `AutomationCondition.eager()` takes every materialization for a change, also of the same content
+_CHANGED = dg.AutomationCondition.data_version_changed() | dg.AutomationCondition.newly_missing()
+ON_CHANGE: dg.AutomationCondition[Any] = (
+    dg.AutomationCondition.any_deps_match(_CHANGED).since_last_handled()
+    & ~dg.AutomationCondition.any_deps_missing()
+    & ~dg.AutomationCondition.any_deps_in_progress()
+    & ~dg.AutomationCondition.in_progress()
+)
+
+
+_STATE = "tfr/raw_state"  # tag of a run: what raw files and settings were when it was asked for
+
+
+def build_schedule(look: Look, cron: str, deps: Sequence[dg.AssetKey] = ()) -> dg.ScheduleDefinition:
+    """Returns the schedule that refreshes a dataset whose raw data is made by the assets `deps`, if by any."""
+    name = look.dataset.name
+    # only a run shows what a function or another asset gives now, and only a run keeps the merged file from being late
+    always = bool(deps) or look.freshness is not None or bool(called(look.dataset.source))
+
+    @dg.schedule(
+        name=f"{name}_schedule",
+        job_name=refresh_job(name),
+        cron_schedule=cron,
+        default_status=dg.DefaultScheduleStatus.RUNNING,  # whoever writes a schedule wants it to run
+        description=f"Refreshes {name}: `{cron}`, in UTC."
+        + ("" if always else " Launches no run where raw files and settings are those of the last one."),
+    )
+    def refresh(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        if run := unfinished_run(context.instance, {SCHEDULE_NAME_TAG: f"{name}_schedule"}):
+            return dg.SkipReason(f"run {run.run_id[:8]}, which the tick before launched, is not over yet")
+        try:
+            state = "" if always else _with_settings(look, files_state(look.dataset.source))
+        except (TfrError, OSError):  # the run will say it where everybody looks
+            state = ""
+        if state and state == _last_state(look, context.instance) and not _outdated(look):
+            return dg.SkipReason("nothing new: raw files and settings are those that all files were made from")
+        return _request(look, state)
+
+    return refresh
+
+
+def build_watch(look: Look, seconds: int) -> dg.SensorDefinition:
+    """Returns the sensor that refreshes a dataset when its raw files have changed. It reads none of them."""
+    dataset = look.dataset
+
+    @dg.sensor(
+        name=f"{dataset.name}_raw_changed",
+        job_name=refresh_job(dataset.name),
+        minimum_interval_seconds=seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Looks at names, sizes and times of the raw files every {seconds} s; refreshes after a change.",
+    )
+    def raw_changed(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        try:
+            state = files_state(dataset.source)
+        except (TfrError, OSError) as error:
+            yield dg.SkipReason(str(error))
+            return
+        if state == context.cursor:
+            yield dg.SkipReason("no raw file was added, removed or written to")
+            return
+        context.update_cursor(state)
+        # without a key: files that are again what they were once are a change, too, and the cursor prevents repeats
+        yield _request(look, _with_settings(look, state))
+
+    return raw_changed
+
+
+def _request(look: Look, state: str) -> dg.RunRequest:
+    return dg.RunRequest(run_key=None, tags=all_partitions(look.partition_keys) | ({_STATE: state} if state else {}))
+
+
+def _with_settings(look: Look, state: str) -> str:
+    """Returns what changes when the state of the raw files or a setting does."""
+    return f"{state}-{look.raw_version}-{look.shards_version}"
+
+
+def _last_state(look: Look, instance: dg.DagsterInstance) -> str:
+    """Returns the state for which the stored files were made and found to be whole; nothing where that is not known.
+
+    That is what the last refresh was asked for, unless it failed, or damage was found since. One that was launched by
+    hand, or re-executed with the tags of another, says nothing of it.
+    """
+    for run in instance.get_runs(dg.RunsFilter(tags={DATASET_TAG: look.dataset.name}), limit=_LAST_RUNS):
+        if run.job_name == verify_job(look.dataset.name) and run.is_success:
+            continue
+        if run.job_name in (refresh_job(look.dataset.name), verify_job(look.dataset.name)):
+            return run.tags.get(_STATE, "") if run.is_success and not run.parent_run_id else ""
+    return ""
+
+
+def _outdated(look: Look) -> bool:
+    try:
+        return bool(outdated(look.dataset))
+    except TfrError:
+        return True
+
+
+def build_follower(look: Look) -> dg.AutomationConditionSensorDefinition:
+    """Returns the sensor that launches what the automation conditions of a dataset's assets ask for."""
+    name = look.dataset.name
+    return dg.AutomationConditionSensorDefinition(
+        name=f"{name}_follows_raw",
+        target=look.select("shards", "merged"),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        run_tags=job_tags(name),
+        description="Materializes shards and merged when what they are made from has changed.",
+    )

@@ -1,0 +1,167 @@
+"""The datasets of a project, as their YAML files describe them: all of them, or the one that a command needs."""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import dagster as dg
+from dagster.components.core.component_tree import ComponentTreeException
+from pydantic import ValidationError
+
+from tfr_assets.components.config.broken import build_broken
+from tfr_assets.components.config.component import TFRecordDataset
+from tfr_assets.components.config.yaml_files import check_yaml
+from tfr_assets.components.runs.executor import build_executor
+from tfr_assets.errors import ConfigError
+from tfr_assets.project import Project, current_project
+from tfr_assets.writing.dataset import Dataset
+
+
+def dataset_names(project: Project | None = None) -> list[str]:
+    """Returns the names of the folders with a YAML file, which is not read.
+
+    Args:
+        project: The project; None: the current one.
+    """
+    return [path.parent.name for path in _files(project or current_project())]
+
+
+def load_component(name: str, project: Project | None = None) -> tuple[TFRecordDataset, Dataset] | None:
+    """Returns the component of one dataset, and the dataset; None for a YAML file of another kind.
+
+    Args:
+        name: The dataset's name.
+        project: The project; None: the current one.
+
+    Raises:
+        ConfigError: The YAML file asks for something impossible.
+    """
+    project = project or current_project()
+    file = _file(name, project)
+    component = _component(file, _tree(file, project))
+    return (component, _dataset(component, file, project)) if isinstance(component, TFRecordDataset) else None
+
+
+def load_all(project: Project | None = None) -> dg.Definitions:
+    """Returns the definitions of all datasets, and of what else lies in `defs/`.
+
+    A mistake stays local: a dataset whose YAML cannot be loaded appears as an asset that says why, beside the others.
+
+    Args:
+        project: The project; None: the current one.
+    """
+    project = project or current_project()
+    tree = _defs(project)
+    try:
+        for file in _files(project):
+            check_yaml(file)
+        return dg.load_from_defs_folder(path_within_project=project.root)
+    except Exception:  # Dagster raises errors of many types, and tells of one dataset only
+        parts, is_broken = [], False
+        for file in _files(project):
+            try:
+                parts.append(_definitions(file, project))
+            except ConfigError as error:
+                is_broken = True
+                parts.append(build_broken(file.parent.name, error))
+        if not is_broken:  # it is a Python file that raises
+            raise
+    others = sorted(path for path in tree.defs_module_path.rglob("*.py") if path.name != "__init__.py")
+    parts += [dg.load_definitions_from_module(import_module(_module_of(path, tree))) for path in others]
+    return dg.Definitions.merge(*parts)
+
+
+def _definitions(file: Path, project: Project) -> dg.Definitions:
+    """Returns what one YAML file defines; raises ConfigError if it cannot be loaded."""
+    tree = _tree(file, project)
+    component = _component(file, tree)
+    if isinstance(component, TFRecordDataset):
+        _dataset(component, file, project)
+    try:
+        return tree.build_defs()
+    except ComponentTreeException as error:
+        raise ConfigError(f"{file}: {_reason(error)}") from error
+
+
+def _module_of(path: Path, tree: dg.ComponentTree) -> str:
+    """Returns the name of a module, or of a folder's package, below `defs/`."""
+    return ".".join([tree.defs_module_name, *path.relative_to(tree.defs_module_path).with_suffix("").parts])
+
+
+def load_definitions(name: str) -> dg.Definitions:
+    """Returns what the jobs of one dataset need: its own definitions, or those of all where it depends on others.
+
+    The dataset is one of the current project. Definitions are loaded once, until `forget_definitions()`.
+
+    Raises:
+        ConfigError: The YAML file asks for something impossible.
+    """
+    return _load_definitions(name, current_project())
+
+
+def forget_definitions() -> None:
+    """Has the next `load_definitions` read the YAML again."""
+    _load_definitions.cache_clear()
+
+
+@cache
+def _load_definitions(name: str, project: Project) -> dg.Definitions:
+    file = _file(name, project)
+    tree = _tree(file, project)
+    component = _component(file, tree)
+    if not isinstance(component, TFRecordDataset) or component.deps:
+        return dg.Definitions.merge(load_all(project), dg.Definitions(executor=build_executor()))
+    _dataset(component, file, project)
+    return dg.Definitions.merge(tree.build_defs(), dg.Definitions(executor=build_executor()))
+
+
+@cache
+def _defs(project: Project) -> dg.ComponentTree:
+    project.make_importable()
+    return dg.ComponentTree.for_project(project.root)
+
+
+def _file(name: str, project: Project) -> Path:
+    return next(file for file in _files(project) if file.parent.name == name)
+
+
+def _files(project: Project) -> list[Path]:
+    return sorted(_defs(project).defs_module_path.rglob("defs.yaml"))
+
+
+def _tree(file: Path, project: Project) -> dg.ComponentTree:
+    """Returns the tree of one folder: to load one component, Dagster reads the YAML of all in its tree."""
+    try:
+        folder = import_module(_module_of(file.parent, _defs(project)))
+    except ImportError as error:
+        raise ConfigError(f"{file}: its folder cannot be imported: {error}. Use letters, digits and _") from error
+    return dg.ComponentTree.from_module(folder, project.root)
+
+
+def _component(file: Path, tree: dg.ComponentTree) -> dg.Component:
+    check_yaml(file)
+    try:
+        return tree.load_component(file.parent)
+    except Exception as error:  # of a type of its own for each way that a file is no component's
+        raise ConfigError(f"{file}: {_reason(error)}") from error
+
+
+def _dataset(component: TFRecordDataset, file: Path, project: Project) -> Dataset:
+    try:
+        return component.dataset(file.parent.name, project.root)
+    except ConfigError as error:  # of fields that do not go together: no line is to blame
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Returns what is wrong with the YAML, without Dagster's words around it."""
+    cause = error.__cause__ or error if isinstance(error, ComponentTreeException) else error
+    if isinstance(cause, ValidationError):
+        return "; ".join(f"{_place(each['loc'])}{each['msg'].removeprefix('Value error, ')}" for each in cause.errors())
+    return str(cause)
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """Returns the line in what Dagster makes of a location: `attributes.shards at FILE:4`."""
+    line = str(location[-1]).strip("`").rpartition(":")[2]
+    return f"line {line}: " if line.isdigit() else ""

@@ -1,0 +1,1 @@
+"""What the UI shows of files: numbers, schemas, pictures, progress, and one page of HTML with all of it."""

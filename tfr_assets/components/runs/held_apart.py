@@ -1,0 +1,103 @@
+"""Runs of one dataset are held apart, wherever they were started: two would write the same files at once.
+
+The queue lets one run a dataset through, but `tfr run` does not queue, and a run of several datasets counts for none.
+So every run locks its datasets while it executes, or says for which run it waits.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dagster._core.errors import raise_execution_interrupts
+from dagster._core.events import EngineEventData
+from dagster._core.execution.context.system import PlanOrchestrationContext
+from dagster._core.execution.plan.plan import ExecutionPlan
+from dagster._core.execution.retries import RetryMode
+from dagster._core.execution.step_dependency_config import StepDependencyConfig
+
+from tfr_assets.components.runs.dead_runs import DATASET_TAG, is_stopped, keep_alive
+from tfr_assets.layout import Layout
+from tfr_assets.storage.locks import lock, unlock
+
+WAITING = "waiting for"  # how the event starts that names the other run
+_POLL_SECONDS = 0.2
+
+
+class HeldApart(dg.Executor):
+    """Executes runs as another executor does, when no other run works on their datasets; shows that they are alive."""
+
+    def __init__(self, executor: dg.Executor) -> None:
+        self._executor = executor
+
+    @property
+    def retries(self) -> RetryMode:
+        """As the other executor."""
+        return self._executor.retries
+
+    @property
+    def step_dependency_config(self) -> StepDependencyConfig:
+        """As the other executor."""
+        return self._executor.step_dependency_config
+
+    def execute(
+        self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
+    ) -> Iterator[dg.DagsterEvent]:
+        """Executes a run as soon as no other one works on its datasets."""
+        run, instance, failed = plan_context.dagster_run, plan_context.instance, False
+        keep_alive(instance, run.run_id)
+        with ExitStack() as held:
+            try:
+                for name in _datasets(plan_context):
+                    yield from _hold(name, plan_context, held)
+                for event in self._executor.execute(plan_context, execution_plan):
+                    failed = failed or event.is_step_failure
+                    yield event
+            except GeneratorExit:
+                raise
+            except BaseException:
+                failed = True
+                raise
+            finally:
+                if failed and is_stopped(run.run_id):  # else Dagster takes it for a failure
+                    instance.report_run_canceling(run, "Stopped in the terminal.")
+
+
+def _datasets(context: PlanOrchestrationContext) -> list[str]:
+    """Returns the datasets that a run works on, sorted: two runs never wait for each other."""
+    run, assets = context.dagster_run, context.job.get_definition().asset_layer
+    keys = {*assets.executable_asset_keys, *(check.asset_key for check in run.asset_check_selection or ())}
+    tags = [run.tags, *(assets.get(key).tags for key in keys if assets.has(key))]
+    return sorted({each[DATASET_TAG] for each in tags if DATASET_TAG in each})
+
+
+def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iterator[dg.DagsterEvent]:
+    path, waits = Layout.of(name).lock, False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while (file := lock(path, wait=False)) is None:
+            if not waits:
+                waits = True
+                yield _event(context, f"{WAITING} {_holder(path)}, which is working on {name}")
+            with raise_execution_interrupts():
+                time.sleep(_POLL_SECONDS)
+    except OSError as error:  # the step that writes there says what is to be done; or there are no locks
+        yield _event(context, f"cannot lock {name}, so another run may write at the same time: {error}")
+        return
+    held.callback(unlock, file)
+    with suppress(OSError):  # it only serves the message; the disk may be full
+        os.pwrite(file, context.run_id.encode(), 0)
+
+
+def _holder(path: Path) -> str:
+    run_id = ""
+    with suppress(OSError):
+        run_id = path.read_text()
+    return f"run {run_id[:8]}" if run_id else "another run"
+
+
+def _event(context: PlanOrchestrationContext, message: str) -> Any:
+    return dg.DagsterEvent.engine_event(context, message, EngineEventData())

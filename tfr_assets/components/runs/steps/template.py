@@ -1,0 +1,125 @@
+"""The process that workers are forked from: it has imported what steps need, and has no thread.
+
+Started as `python -c "... main(DESCRIPTOR, PARENT)"` by `crew`, which sends requests, with the sockets of workers:
+
+    ("prepare", preload, job)  import; load the job; fork a first worker as soon as Dagster is there → ("forked", pid)
+    ("fork",)                  fork another one                                                     → ("forked", pid)
+    ("reap", pid)              wait for one that ended                                              → ("ended", status)
+
+`("complete",)` is sent once, when all is imported; until then requests are served between two imports.
+"""
+
+import ctypes
+import gc
+import os
+import signal
+import sys
+import traceback
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
+from typing import Any, NoReturn
+
+_PR_SET_PDEATHSIG = 1
+_SIGNALS_TO_IGNORE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the run's process decides, and tells by closing
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Definitions as a command knows them before it has imported Dagster.
+
+    Attributes:
+        module: The module of a function that loads them, and keeps what it loaded.
+        function: Its name.
+        dataset: What it is called with.
+    """
+
+    module: str
+    function: str
+    dataset: str
+
+
+def main(descriptor: int, parent: int) -> NoReturn:
+    """Serves the requests of the run's process, `parent`, until the socket is closed or that process ends."""
+    _end_with(parent)
+    for number in _SIGNALS_TO_IGNORE:
+        signal.signal(number, signal.SIG_IGN)
+    gc.disable()  # imports leave little garbage, and looking for it takes a third of their time
+    warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+    try:
+        _serve(Connection(descriptor))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """Has the kernel kill this process when its parent ends, in the middle of whatever it does."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that took effect
+        os._exit(1)
+
+
+def _serve(requests: Connection) -> None:
+    _, preload, job = requests.recv()
+    socket = recv_handle(requests)
+    import_module("tfr_assets.components.runs.steps.worker")
+    _load(job)
+    requests.send(("forked", _fork(requests, socket)))
+    modules = list(reversed(import_module(preload).MODULES))
+    while True:
+        if modules and not requests.poll():
+            with suppress(ImportError):
+                import_module(modules.pop())
+            if not modules:
+                requests.send(("complete",))
+            continue
+        kind, *arguments = requests.recv()
+        if kind == "fork":
+            requests.send(("forked", _fork(requests, recv_handle(requests))))
+        else:
+            _, status = os.waitpid(arguments[0], 0)
+            requests.send(("ended", os.waitstatus_to_exitcode(status)))
+
+
+def _load(job: Any) -> None:
+    """Loads a job once for all workers. What is wrong with it is reported by the step that needs it."""
+    from tfr_assets.components.runs.steps.assignment import rehashed
+
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the run's process loads them, too, and says the same
+        if isinstance(job, Definitions):
+            getattr(import_module(job.module), job.function)(job.dataset)
+        else:
+            rehashed(job).get_definition()
+
+
+def _fork(requests: Connection, socket: int) -> int:
+    from tfr_assets.components.runs.steps.worker import work
+
+    template = os.getpid()
+    gc.freeze()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    pid = os.fork()
+    if pid:
+        os.close(socket)
+        return pid
+    os.set_inheritable(socket, False)
+    gc.enable()
+    try:
+        _end_with(template)
+        requests.close()
+        work(Connection(socket))
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)  # nothing is left to tidy up, which takes a while

@@ -1,0 +1,132 @@
+"""What to read: the name of a dataset or a path → one whole set of TFRecord files.
+
+    "flights"                                    a dataset, below the folder of all ─┐
+    data/flights                                 the same, by its folder            ─┴→ its shards, else its merged file
+    data/flights/shards                          a folder of TFRecord files
+    data/flights/merged/flights-train.tfrecord   one file
+    https://example.org/flights                  the same, elsewhere: see `remote`
+
+The manifests say which files there are: a set is all that is `-of-N`, and nothing is read that no manifest vouches for.
+"""
+
+import difflib
+import os
+import re
+from pathlib import Path
+
+from tfr_assets.errors import ConfigError, StaleError
+from tfr_assets.layout import Layout, manifest_path
+from tfr_assets.project import find_project
+from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, command_for, sets_of
+from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
+from tfr_assets.reading.locate.remote import locate_url
+
+
+def locate(
+    what: str | os.PathLike[str],
+    files: FileChoice | None = None,
+    root: Path | None = None,
+    split: str | None = None,
+    sizes_must_fit: bool = True,
+) -> RecordFiles:
+    """Returns the files to read. Opens manifests only.
+
+    Args:
+        what: Name of a dataset; or a path: of a dataset's folder, of a folder of TFRecord files, or of one file. A
+            string is a path when it holds a `/`, `.` or `~`.
+        files: `shards` or `merged`, for a dataset; None: its shards if all are there, else its merged file.
+        root: Folder of all datasets; None: `data_root()`.
+        split: Which split; None: the only one, or `train`.
+        sizes_must_fit: Whether to refuse files of another size than written.
+
+    Raises:
+        ConfigError: There is no such dataset, path, choice or split, or records were written serialized.
+        StaleError: Something must be written (again) first: files are missing, or of several versions.
+        DamagedFile: A file differs from its manifest in size.
+    """
+    if files not in (None, *CHOICES):
+        raise ConfigError(f"files={files!r}: use 'shards', 'merged' or None: the shards if all are there, else merged")
+    if not isinstance(what, str | os.PathLike):
+        raise ConfigError(f"{what!r} must be the name of a dataset, a path or a URL")
+    if isinstance(what, str) and "://" in what and not what.startswith("file://"):
+        return locate_url(what, files, split, sizes_must_fit)
+    if isinstance(what, str) and not re.search("[/.~]", what):
+        folder = Layout.of(what, root).folder
+        if not folder.is_dir():
+            _check_name(what, folder.parent)
+        return _of_dataset(folder, files, split, sizes_must_fit)
+    path = Path(os.fspath(what).removeprefix("file://")).expanduser()
+    if not path.exists():
+        raise ConfigError(f"there is no file or folder {path}; give the name of a dataset, or the path of its files")
+    if any((path / part).is_dir() for part in ("raw", *CHOICES)):
+        return _of_dataset(path, files, split, sizes_must_fit)
+    if files is not None:
+        raise ConfigError(f"files={files!r} chooses among a dataset's, but {path} is already chosen; leave it out")
+    if path.is_dir():
+        return gather(_whole_set(path, split), sizes_must_fit)
+    if split is not None:
+        raise ConfigError(f"split={split!r} chooses among a dataset's, but {path} is one file; leave it out")
+    return gather([path], sizes_must_fit)
+
+
+def _check_name(name: str, root: Path) -> None:
+    """Refuses the name of a dataset that is neither on disk nor defined."""
+    project = find_project()
+    folders = [root, *([project.defs] if project else [])]
+    entries = [entry for parent in folders if parent.is_dir() for entry in parent.iterdir() if entry.is_dir()]
+    known = sorted({entry.name for entry in entries if entry.name[0] not in "_."})
+    if name in known:
+        return
+    if close := difflib.get_close_matches(name, known, n=1):
+        hint = f"did you mean {close[0]!r}?"
+    elif Path(name).exists():
+        hint = f"for the path in the working directory, write './{name}'"
+    else:
+        hint = f"there are {', '.join(known)}" if known else "there is none at all"
+    raise ConfigError(f"there is no dataset {name!r} in {root}; {hint}")
+
+
+def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes_must_fit: bool) -> RecordFiles:
+    chosen = CHOICES if files is None else (files,)
+    there = [choice for choice in chosen if any((folder / choice / "manifest").glob("*.json"))]
+    if not there:
+        wanted = {None: "TFRecord files", "shards": "shards", "merged": "merged file"}[files]
+        raise StaleError(f"dataset {folder.name!r} has no {wanted} in {folder} yet; run `tfr run {folder.name}` first")
+    try:
+        paths = _whole_set(folder / there[0], split)
+    except StaleError:
+        if len(there) == 1:
+            raise
+        paths = _whole_set(folder / there[1], split)  # while shards are being written, the merged file can be read
+    return gather(paths, sizes_must_fit)
+
+
+def _whole_set(folder: Path, split: str | None) -> list[Path]:
+    """Returns the files of the one set of a split in a folder that is complete: all of one name and one `-of-N`."""
+    names = sets_of([manifest.stem for manifest in (folder / "manifest").glob("*.json")], split, str(folder))
+    sets = [[folder / name for name in each] for each in names]
+    if not sets:
+        raise StaleError(
+            f"{folder} is no dataset, and no manifest in {folder}/manifest says what its files must hold. Write them "
+            "with `tfr run`, or, if they are of other origin, read them with tf.data.TFRecordDataset"
+        )
+    whole = [paths for paths in sets if not any(map(_lacks, paths))]
+    if len(whole) == 1:
+        return whole[0]
+    command = command_for(str(sets[0][0]))
+    if whole:
+        raise StaleError(
+            f"{folder} holds several sets; {command} removes outdated ones, or give the path of one file:\n"
+            + lines(f"{paths[0].name}: {len(paths)} files" for paths in whole)
+        )
+    lacking = [line for paths in sets for path in paths if (line := _lacks(path))]
+    raise StaleError(
+        f"{folder} is not complete; {command} writes what is missing, or, if it is a copy, copy it again:\n"
+        + lines(lacking)
+    )
+
+
+def _lacks(path: Path) -> str | None:
+    if not path.is_file():
+        return f"{path.name}: missing"
+    return None if manifest_path(path).is_file() else f"{path.name}: has no manifest"

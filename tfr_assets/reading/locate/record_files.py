@@ -1,0 +1,166 @@
+"""Files that are read as one: each is what its manifest says, and all were made alike."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tfr_assets.errors import ConfigError, DamagedFile, StaleError
+from tfr_assets.layout import manifest_path
+from tfr_assets.reading.locate.file_sets import command_for
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.schema.features import FeatureSpec
+from tfr_assets.units import MAX_RECORD_BYTES
+
+_MOST_LINES = 20
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """Whole files that belong together and are parsed alike, as their manifests described them when they were opened.
+
+    Attributes:
+        paths: The files, in order.
+        manifests: What each must hold. No manifest is loaded again later, so that whoever reads gets what was opened,
+            or an error, whatever happens to the files.
+        features: How their records are parsed.
+        max_record_bytes: Length beyond which a record is damage.
+    """
+
+    paths: tuple[str, ...]
+    manifests: tuple[Manifest, ...]
+    features: FeatureSpec
+    max_record_bytes: int = MAX_RECORD_BYTES
+
+    def with_limit(self, max_record_bytes: int | None) -> "RecordFiles":
+        """Returns the same files with another limit of records' lengths; None: this one.
+
+        Raises:
+            ConfigError: It is no positive number.
+        """
+        if max_record_bytes is None:
+            return self
+        if not isinstance(max_record_bytes, int) or isinstance(max_record_bytes, bool) or max_record_bytes < 1:
+            raise ConfigError(f"max_record_bytes={max_record_bytes!r} must be a positive number of bytes")
+        return replace(self, max_record_bytes=max_record_bytes)
+
+    @property
+    def compression(self) -> str:
+        """`none`, `gzip` or `zlib`."""
+        return self.manifests[0].compression
+
+    @property
+    def records(self) -> int:
+        """Number of records in all of them."""
+        return sum(manifest.records for manifest in self.manifests)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all of them."""
+        return sum(manifest.bytes for manifest in self.manifests)
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
+def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
+    """Holds files against their manifests and against each other. Opens the manifests only.
+
+    Args:
+        paths: At least one file, in the order to read them in.
+        sizes_must_fit: Whether to refuse files of another size than written.
+
+    Raises:
+        StaleError: A file has no manifest, or was made from other data or settings than the first.
+        DamagedFile: A file is missing, or differs from its manifest in size.
+        ConfigError: Its records were written serialized, so that nothing is known of their features.
+    """
+    sizes = [path.stat().st_size if path.is_file() else None for path in paths]
+    found = [Found(str(path), _manifest(path), size) for path, size in zip(paths, sizes, strict=True)]
+    if missing := [f"{path.name}: missing" for path, size in zip(paths, sizes, strict=True) if size is None]:
+        raise DamagedFile(_not_as_written(found, missing))
+    return joined(found, sizes_must_fit)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file, wherever it is.
+
+    Attributes:
+        path: The file, or its URL.
+        manifest: What it must hold.
+        size: Bytes that it has; None where that cannot be known.
+    """
+
+    path: str
+    manifest: Manifest
+    size: int | None
+
+    @property
+    def name(self) -> str:
+        """Its name without folder."""
+        return self.path.rpartition("/")[2]
+
+
+def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
+    """Holds files that are there against their manifests and against each other. Raises as `gather`."""
+    first = found[0].manifest
+    if sizes_must_fit and (wrong := [line for each in found if (line := _wrong_size(each))]):
+        raise DamagedFile(_not_as_written(found, wrong))
+    if odd := [line for each in found if (line := _other_make(each, first))]:
+        raise StaleError(
+            f"files are of several versions; {command_for(found[0].path)} writes the outdated ones anew. "
+            f"Compared with {found[0].path}:\n{lines(odd)}"
+        )
+    if first.features is None:
+        raise ConfigError(
+            f"{found[0].path} was written from records that were serialized already, and of whose features nothing is "
+            "known; read them with tf.data.TFRecordDataset and tf.io.parse_example, or write rows in their place"
+        )
+    return RecordFiles(
+        paths=tuple(each.path for each in found),
+        manifests=tuple(each.manifest for each in found),
+        features=first.features,
+        max_record_bytes=max(each.manifest.max_record_bytes for each in found),
+    )
+
+
+def _not_as_written(found: Sequence[Found], wrong: Sequence[str]) -> str:
+    folders = " ".join(sorted({each.path.rpartition("/")[0] for each in found}))
+    remedy = "get them again" if is_remote(folders) else f"`tfr verify {folders}` tells more"
+    return f"files are not what was written; {remedy}:\n{lines(wrong)}"
+
+
+def lines(texts: Iterable[str]) -> str:
+    """Returns the first texts, one an indented line, for an error's message."""
+    all_lines = list(texts)
+    more = [f"… and {len(all_lines) - _MOST_LINES} more"] if len(all_lines) > _MOST_LINES else []
+    return "\n".join(f"  {line}" for line in all_lines[:_MOST_LINES] + more)
+
+
+def _manifest(path: Path) -> Manifest:
+    manifest = Manifest.load(path)
+    if manifest is None:
+        raise StaleError(
+            f"{path}: there is no readable manifest {manifest_path(path)}, so that nothing says what it must hold. "
+            "Write the file with `tfr run`, or, if it is of other origin, read it with tf.data.TFRecordDataset"
+        )
+    return manifest
+
+
+def _wrong_size(found: Found) -> str | None:
+    expected = found.manifest.bytes
+    return None if found.size in (None, expected) else f"{found.name}: {found.size} bytes, its manifest says {expected}"
+
+
+def _other_make(found: Found, first: Manifest) -> str | None:
+    """Tells what sets a file apart from the first, if anything; only their rows may differ."""
+    make, expected = _make(found.manifest), _make(first)
+    names = [name for name in sorted(expected | make) if make.get(name) != expected.get(name)]
+    return f"{found.name}: another {' and '.join(names)}" if names else None
+
+
+def _make(manifest: Manifest) -> dict[str, Any]:
+    return {**manifest.made_from, "rows": None, "compression": manifest.compression, "features": manifest.features}

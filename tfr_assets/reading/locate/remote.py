@@ -1,0 +1,85 @@
+"""What to read from elsewhere: the URL of a dataset, of a folder of TFRecord files or of one file → one whole set.
+
+Whatever fsspec knows: https, s3, gs, memory, … A folder must be one that can be listed, as object stores and most web
+servers do. As on a disk, the manifests say which files there are.
+"""
+
+from tfr_assets.errors import ConfigError, StaleError
+from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, is_record_file, sets_of
+from tfr_assets.reading.locate.record_files import Found, RecordFiles, joined, lines
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.storage.raw_files import backend_errors, filesystem
+
+
+def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must_fit: bool) -> RecordFiles:
+    """Returns the files to read. Fetches manifests, and asks for the files' sizes.
+
+    Args:
+        url: Of a dataset's folder, of a folder of TFRecord files, or of one file.
+        files: As for `locate`.
+        split: As for `locate`.
+        sizes_must_fit: As for `locate`.
+
+    Raises:
+        ConfigError: There is nothing at this URL, or no such split, or nothing reads such URLs.
+        StaleError: Files are missing there, or of several versions.
+        DamagedFile: A file differs from its manifest in size.
+        SourceError: The storage refuses.
+    """
+    import fsspec  # not above: reading local files needs none
+
+    url = url.rstrip("/")
+    scheme = url.partition("://")[0]
+    if scheme.rpartition("::")[2] not in fsspec.available_protocols():
+        raise ConfigError(f"{url}: nothing here reads {scheme}://; use https, s3, gs or another that fsspec knows")
+    folder, _, name = url.rpartition("/")
+    if is_record_file(name):
+        return joined(_found(folder, [name]), sizes_must_fit)
+    folders = [url] if files is None else []
+    folders += [f"{url}/{choice}" for choice in (CHOICES if files is None else (files,))]
+    for each in folders:
+        if manifests := _listed(f"{each}/manifest"):
+            names = _whole_set(each, [name.removesuffix(".json") for name in manifests], split)
+            return joined(_found(each, names), sizes_must_fit)
+    raise ConfigError(f"{url}: no manifest was found there, in {' or '.join(f'{each}/manifest' for each in folders)}")
+
+
+def _whole_set(folder: str, with_manifest: list[str], split: str | None) -> list[str]:
+    there = set(with_manifest) & _listed(folder)
+    sets = sets_of(with_manifest, split, folder)
+    whole = [names for names in sets if there.issuperset(names)]
+    if len(whole) == 1:
+        return whole[0]
+    if whole:
+        raise StaleError(f"{folder} holds several sets; give the URL of one file:\n{lines(s[0] for s in whole)}")
+    lacking = [f"{name}: missing, or without manifest" for names in sets for name in names if name not in there]
+    raise StaleError(f"{folder} is not complete; copy the whole folder there:\n{lines(lacking)}")
+
+
+def _listed(folder: str) -> set[str]:
+    """Returns the names in a folder; none, if it is not there."""
+    with backend_errors(folder):
+        fs, path = filesystem(folder, {})
+        fs.invalidate_cache()
+        try:
+            return {name.rstrip("/").rpartition("/")[2] for name in fs.ls(path, detail=False)}
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
+
+
+def _found(folder: str, names: list[str]) -> list[Found]:
+    with backend_errors(folder):
+        fs, path = filesystem(folder, {})
+        places = [f"{path}/manifest/{name}.json" for name in names]
+        try:
+            contents = fs.cat(places)
+            sizes = fs.sizes([f"{path}/{name}" for name in names])
+        except FileNotFoundError as error:
+            raise ConfigError(f"there is no {error}; give the URL of a dataset, or of its files") from error
+    found = []
+    for name, place, size in zip(names, places, sizes, strict=True):
+        manifest = Manifest.from_json(contents[place], name)
+        if manifest is None:
+            raise StaleError(f"{folder}/manifest/{name}.json is no readable manifest; copy the folder there again")
+        found.append(Found(f"{folder}/{name}", manifest, size))
+    return found

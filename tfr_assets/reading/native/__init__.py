@@ -1,0 +1,1 @@
+"""Reading by compiled kernels, without TensorFlow, and the verified streams under every reader."""

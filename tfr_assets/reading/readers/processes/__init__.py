@@ -1,0 +1,1 @@
+"""Readers that work in other processes, and how these processes are started and ended."""

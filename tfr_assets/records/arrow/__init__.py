@@ -1,0 +1,1 @@
+"""Columns in memory: Arrow's nested lists and tensors, NumPy's ragged rows and strings, reused buffers."""

@@ -1,0 +1,247 @@
+"""Frames of a known feature spec → columns: what each feature becomes, and the memory that it is decoded into."""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfr_assets.errors import ConfigError
+from tfr_assets.records.arrow.arrays import Column, Ragged, Strings
+from tfr_assets.records.arrow.buffers import Pool
+from tfr_assets.records.kernels.decode import decode
+from tfr_assets.records.kernels.jit import PADDING, address_of
+from tfr_assets.records.kernels.locate import (
+    DATA,
+    DATA_NEED,
+    DATA_ROOM,
+    DATA_USED,
+    FIELDS,
+    STRIDE,
+    VALUES,
+    VALUES_NEED,
+    VALUES_ROOM,
+    VALUES_USED,
+    head_patterns,
+)
+from tfr_assets.records.kernels.row_lengths import check_lengths, counted_by
+from tfr_assets.records.kernels.validate import describe_problem
+from tfr_assets.records.schema.features import SERIALIZED, Feature, FeatureSpec, Kind
+
+_TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
+_WORD, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
+_NOTHING = np.empty(0, np.uint8)
+_STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: _WORD}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A record that does not fit the spec.
+
+    Attributes:
+        index: Its index among the frames that were given.
+        text: What is wrong, such as `lacks feature 'x'`.
+    """
+
+    index: int
+    text: str
+
+
+class _Target:
+    """The memory of one feature's column.
+
+    Attributes:
+        line: Its line of the table, a view.
+    """
+
+    def __init__(self, feature: Feature, line: np.ndarray, wanted: bool, nulls: bool) -> None:
+        self.feature, self.line = feature, line
+        self._key = np.frombuffer(feature.name.encode() + bytes(8), np.uint8)
+        self._head = head_patterns(feature.name.encode(), _TAGS[feature.kind])
+        self._fill = np.frombuffer(_fill_bytes(feature) + bytes(PADDING), np.uint8)
+        self._ragged = feature.is_ragged or (nulls and _is_nullable_string(feature))
+        varying = None in feature.value_shape
+        fill_size = -1
+        if not self._ragged and feature.optional:
+            fill_size = self._fill.size - PADDING if feature.kind is Kind.BYTES else 0
+        fill = address_of(self._fill) if feature.kind is Kind.BYTES else int(self._fill[:8].view(np.int64)[0])
+        self._stored = np.dtype(np.int64) if feature.kind is Kind.BYTES else _STORED[feature.kind]
+        line[: VALUES - 1] = [
+            address_of(self._key), self._key.size - 8, address_of(self._head), _TAGS[feature.kind], wanted,
+            not feature.optional,
+            -1 if varying else feature.size, max(1, feature.size) if varying else 1, fill, fill_size,
+        ]  # fmt: skip
+        self._per_row = 1.0 if varying else float(feature.size)
+        self._bytes_per_row = 16.0
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Forgets the memory, which is whose who has its columns."""
+        self.values = self.data = self.rows = _NOTHING
+
+    def start(self, rows: int, pool: Pool) -> None:
+        """Takes memory for so many rows."""
+        values, data = int(self._per_row * rows), 0
+        if self.feature.kind is Kind.BYTES:
+            data = int(self._bytes_per_row * rows)
+        self.values = pool.empty(values + 1, self._stored)
+        self.data = pool.empty(data + PADDING if self.feature.kind is Kind.BYTES else 0, _BYTE)
+        self.rows = pool.empty(rows + 1 if self._ragged else 0, _WORD)
+        self.values[:1] = 0
+        self.rows[:1] = 0
+        self.line[VALUES_USED] = self.line[DATA_USED] = 0
+        self._place()
+
+    def grow(self) -> None:
+        """Makes room for what the next block may need."""
+        used, need, room = (int(self.line[field]) for field in (VALUES_USED, VALUES_NEED, VALUES_ROOM))
+        if used + need > room:
+            self.values = _grown(self.values, used + 1, max(used + need, 2 * room) + 1)
+        used, need, room = (int(self.line[field]) for field in (DATA_USED, DATA_NEED, DATA_ROOM))
+        if used + need > room:
+            self.data = _grown(self.data, used, max(used + need, 2 * room) + PADDING)
+        self._place()
+
+    def _place(self) -> None:
+        self.line[VALUES - 1] = address_of(self.rows) if self._ragged else 0
+        self.line[VALUES], self.line[DATA] = address_of(self.values), address_of(self.data)
+        self.line[VALUES_ROOM], self.line[DATA_ROOM] = self.values.size - 1, self.data.size - PADDING
+
+    def finish(self, rows: int) -> Column:
+        """Returns the column of all rows decoded since `start`."""
+        used, size = int(self.line[VALUES_USED]), int(self.line[DATA_USED])
+        if rows:  # the next rows will be much like these
+            self._per_row = max(self._per_row, used / rows * 1.1)
+            self._bytes_per_row = size / rows * 1.1 + 16
+        flat: Column
+        inner = tuple(size or 0 for size in self.feature.value_shape)
+        if self._ragged and None in self.feature.value_shape:
+            inner = inner[1:]
+        if self.feature.kind is Kind.BYTES:
+            flat = Strings(self.values[: used + 1], self.data[:size], inner)
+        else:
+            flat = self.values[:used].astype(self.feature.number_type, copy=False)
+            flat = flat.reshape(used // max(1, math.prod(inner)) if self._ragged else rows, *inner)
+        if not self._ragged:
+            return flat
+        offsets = self.rows[: rows + 1]
+        return Ragged(offsets // math.prod(inner) if math.prod(inner) > 1 else offsets, flat)
+
+
+class Decoder:
+    """Decodes frames into columns, so many rows at a time. One thread at a time may use it.
+
+    Args:
+        spec: All features of the records.
+        names: The features to decode; the others are passed over.
+        nulls: Whether absent strings are told from empty ones: columns of single strings that may be absent have no
+            value there or one, as those of integers always do.
+
+    Raises:
+        ConfigError: Records are no tf.Examples, or a feature has no values by its shape.
+    """
+
+    def __init__(self, spec: FeatureSpec, names: Collection[str], nulls: bool = False) -> None:
+        if spec.sequence:
+            raise ConfigError("records with feature lists (`sequence:`) are not decoded here; use reader='vectorized'")
+        for feature in spec.features:
+            if feature.name in names and 0 in feature.value_shape:
+                raise ConfigError(
+                    f"feature {feature.name!r} has no values by its shape {list(feature.value_shape)} and is not "
+                    "decoded here; use reader='vectorized'"
+                )
+        self._spec = spec
+        self._table = np.zeros((len(spec.features), FIELDS), np.int64)
+        lines = zip(spec.features, self._table, strict=True)
+        self._targets = [_Target(feature, line, feature.name in names, nulls) for feature, line in lines]
+        self._wanted = [target for target in self._targets if target.feature.name in names]
+        pairs = [(self._targets[outer], self._targets[inner], outer) for outer, inner in counted_by(spec).items()]
+        self._lengths = [
+            (outer, inner, index)
+            for outer, inner, index in pairs
+            if outer.feature.is_row_lengths and outer.feature.name in names and inner.feature.name in names
+        ]
+        self._spans = np.empty((len(spec.features) + 1) * STRIDE, np.uint8)
+        self._spare, self._bad = np.empty(0, np.uint8), np.empty(0, np.int64)
+        self._pool = Pool()
+        self.rows = self.room = 0
+
+    def clear(self) -> None:
+        """Forgets all rows: there is no room until `start`, and no memory is held."""
+        self.rows = self.room = 0
+        for target in self._wanted:
+            target.let_go()
+
+    def start(self, rows: int) -> None:
+        """Begins new columns with room for `rows` rows."""
+        self.rows, self.room = 0, rows
+        for target in self._wanted:
+            target.start(rows, self._pool)
+
+    def add(self, buffer: np.ndarray, frames: np.ndarray) -> list[Problem]:
+        """Decodes records behind those that are there, unless one of them does not fit the spec.
+
+        Args:
+            buffer: uint8, readable 32 bytes beyond the end of the last frame.
+            frames: Contiguous int64 of shape (n, 3): start in the buffer, payload size and index of each record.
+
+        Returns:
+            The records that do not fit, one problem each; then nothing was added.
+        """
+        count = len(frames)
+        before = self._table[:, [VALUES_USED, DATA_USED]]
+        if self._bad.size < count:
+            self._bad = np.empty(count, np.int64)
+        if self._spare.size < buffer.size + PADDING:
+            self._spare = np.empty(buffer.size + PADDING, np.uint8)
+        done = 0
+        while done < count:
+            done += decode(
+                address_of(self._table), len(self._table), address_of(buffer), address_of(frames) + 24 * done,
+                count - done, self.rows + done, address_of(self._spans), address_of(self._spare),
+                address_of(self._bad) + 8 * done,
+            )  # fmt: skip
+            if done < count:
+                for target in self._wanted:
+                    target.grow()
+        for outer, inner, index in self._lengths:
+            check_lengths(
+                address_of(outer.values), address_of(outer.rows), address_of(inner.rows), inner.feature.size,
+                self.rows, count, index, address_of(self._bad),
+            )  # fmt: skip
+        if self._bad[:count].any():
+            self._table[:, [VALUES_USED, DATA_USED]] = before
+            at = np.flatnonzero(self._bad[:count])
+            return [
+                Problem(i, self._describe(code)) for i, code in zip(at.tolist(), self._bad[at].tolist(), strict=True)
+            ]
+        self.rows += count
+        return []
+
+    def finish(self) -> dict[str, Column]:
+        """Returns the columns since `start`, by feature name, and forgets them."""
+        columns = {target.feature.name: target.finish(self.rows) for target in self._wanted}
+        self.clear()
+        return columns
+
+    def _describe(self, code: int) -> str:
+        return describe_problem(self._spec, code & 0xFF, code >> 8)
+
+
+def _is_nullable_string(feature: Feature) -> bool:
+    is_string = feature.kind is Kind.BYTES and not feature.shape and feature.part != SERIALIZED
+    return is_string and feature.optional and feature.fill is None
+
+
+def _fill_bytes(feature: Feature) -> bytes:
+    if feature.kind is Kind.BYTES:
+        return b"" if feature.fill is None or feature.part == SERIALIZED else str(feature.fill).encode()
+    if feature.kind is Kind.FLOAT32:
+        return np.float32(math.nan if feature.fill is None else feature.fill).tobytes() + bytes(4)
+    return np.int64(feature.fill or 0).tobytes()
+
+
+def _grown(array: np.ndarray, used: int, size: int) -> np.ndarray:
+    grown = np.empty(size, array.dtype)
+    grown[:used] = array[:used]
+    return grown

@@ -1,0 +1,141 @@
+"""Compressed TFRecord files: which compression a file has, and strict streams in and out.
+
+TensorFlow passes over a missing gzip trailer, a wrong checksum at the end and everything behind a zlib stream. Here
+each is a `StreamFault`.
+"""
+
+import os
+import zlib
+from typing import Protocol
+
+COMPRESSIONS = ("none", "gzip", "zlib")
+_WBITS = {"gzip": 31, "zlib": 15}
+_CHUNK = 256 * 1024
+_PIECE = 1 << 20  # decompressed at a time: besides what is asked for, no more than this is in memory
+
+
+class StreamFault(Exception):
+    """Compressed data that is damaged.
+
+    Attributes:
+        truncated: The data ends too early.
+        offset: Byte of the compressed file near which it was noticed.
+    """
+
+    def __init__(self, message: str, offset: int, truncated: bool = False) -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.truncated = truncated
+
+
+def detect_compression(head: bytes) -> str:
+    """Returns the compression of a file that starts with `head` (12 bytes are enough).
+
+    A first header whose CRC holds is plain whatever it looks like; otherwise the magic bytes decide.
+    """
+    from tfr_assets.records.kernels.crc32c import masked_crc32c  # not above: YAML is checked without compiled kernels
+
+    if len(head) >= 12 and masked_crc32c(head[:8]) == int.from_bytes(head[8:12], "little"):
+        return "none"
+    if head[:2] == b"\x1f\x8b":
+        return "gzip"
+    # the upper bytes of a damaged header's length are zeros, as five bytes of a zlib stream cannot be
+    deflated = len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7
+    zlib_magic = deflated and int.from_bytes(head[:2], "big") % 31 == 0
+    if zlib_magic and head[3:8] != bytes(5):
+        return "zlib"
+    return "none"
+
+
+class InputStream(Protocol):
+    """Where a file's frames come from."""
+
+    size: int | None
+    """Bytes in all; None where only the end tells."""
+
+    def read_into(self, target: memoryview) -> int:
+        """Fills the front of `target`; returns the number of bytes, 0 at the end. Raises StreamFault, OSError."""
+
+
+class PlainInput:
+    """The bytes of a file as they are."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.size: int | None = os.fstat(descriptor).st_size
+
+    def read_into(self, target: memoryview) -> int:
+        """See `InputStream`."""
+        return os.readv(self._descriptor, [target])
+
+
+class CompressedInput:
+    """The decompressed bytes of a gzip or zlib file, every checksum and trailer demanded."""
+
+    size: int | None = None
+
+    def __init__(self, descriptor: int, compression: str) -> None:
+        self._descriptor = descriptor
+        self._name = compression
+        self._decompressor = zlib.decompressobj(_WBITS[compression])
+        self._pending = b""
+        self._read = 0
+        self._member_is_empty = True
+
+    def read_into(self, target: memoryview) -> int:
+        """See `InputStream`."""
+        while True:
+            if self._decompressor.eof and not self._next_member():
+                return 0
+            if not self._pending:
+                self._pending = os.read(self._descriptor, _CHUNK)
+                self._read += len(self._pending)
+                if not self._pending:
+                    raise StreamFault(f"{self._name} stream ends before its trailer", self._read, truncated=True)
+            try:
+                out = self._decompressor.decompress(self._pending, min(len(target), _PIECE))
+            except zlib.error as error:
+                near = self._read - len(self._pending)
+                raise StreamFault(f"{self._name} stream is damaged: {error}", near) from error
+            self._pending = self._decompressor.unconsumed_tail or self._decompressor.unused_data
+            if out:
+                target[: len(out)] = out
+                self._member_is_empty = False
+                return len(out)
+
+    def _next_member(self) -> bool:
+        if not self._pending:
+            self._pending = os.read(self._descriptor, _CHUNK)
+            self._read += len(self._pending)
+        if not self._pending:
+            return False
+        offset = self._read - len(self._pending)
+        if self._name == "zlib":
+            raise StreamFault("data behind the zlib stream, which TensorFlow drops in silence", offset)
+        if self._pending[:1] != b"\x1f":
+            raise StreamFault("data behind the gzip stream that is no gzip member", offset)
+        if self._member_is_empty:
+            raise StreamFault("data behind an empty gzip member, which TensorFlow takes for the end", offset)
+        self._decompressor = zlib.decompressobj(_WBITS["gzip"])
+        self._member_is_empty = True
+        return True
+
+
+def open_input(descriptor: int, compression: str) -> InputStream:
+    """Returns the stream of an open file, at its beginning."""
+    return PlainInput(descriptor) if compression == "none" else CompressedInput(descriptor, compression)
+
+
+class Compressor:
+    """Compresses what is written; equal input gives equal bytes, since no time or name goes into the header."""
+
+    def __init__(self, compression: str) -> None:
+        self._compressor = None if compression == "none" else zlib.compressobj(wbits=_WBITS[compression])
+
+    def feed(self, data: memoryview) -> bytes | memoryview:
+        """Returns what can be written already."""
+        return data if self._compressor is None else self._compressor.compress(data)
+
+    def finish(self) -> bytes:
+        """Returns the rest, with the trailer."""
+        return b"" if self._compressor is None else self._compressor.flush()

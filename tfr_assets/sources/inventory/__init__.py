@@ -1,0 +1,1 @@
+"""The inventory: taking it (`take`), what it holds (`inventory`), and its rows by number (`rows`)."""

@@ -1,0 +1,52 @@
+"""Whether raw files changed, without reading any: their names, sizes and times, or what their store tells of them."""
+
+import hashlib
+from collections.abc import Iterator
+
+from tfr_assets.errors import ConfigError
+from tfr_assets.sources.files.paths import find_files
+from tfr_assets.sources.mixed import options as mixed_options
+from tfr_assets.sources.model.kinds import TABLE
+from tfr_assets.sources.model.source import FORMATS, Source
+
+
+def check_watchable(source: Source) -> None:
+    """Makes sure that a source has files.
+
+    Raises:
+        ConfigError: It, or a part of it, is a Python function.
+    """
+    if function := called(source):
+        raise ConfigError(
+            f"watch: {function} is a Python function, and only running it shows whether its rows changed; "
+            "set a `schedule` instead"
+        )
+
+
+def called(source: Source) -> str:
+    """Returns the Python function that a source calls, itself or in a part of it; nothing if all of it is files."""
+    return next((part.callable for part in _parts(source) if part.callable), "")
+
+
+def files_state(source: Source) -> str:
+    """Returns a hash that changes when a raw file is added, removed or written to.
+
+    Raises:
+        SourceError: There are no files.
+    """
+    state = hashlib.sha256()
+    for part in _parts(source):
+        # of photographs, recordings and texts, the ending says nothing: any format makes it a plain list of files
+        follow = bool(part.options.get("follow_links"))
+        listed = part if part.kind == TABLE else Source(path=part.path, format=FORMATS[0], follow_links=follow)
+        for file in find_files(listed):
+            state.update(f"{file.path}\0{file.info()}\n".encode())
+    return state.hexdigest()[:32]
+
+
+def _parts(source: Source) -> Iterator[Source]:
+    if source.kind != "mixed":
+        yield source
+        return
+    for part in mixed_options.parse_options(source.options, "source.mixed").parts:
+        yield part.source

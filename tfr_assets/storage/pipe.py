@@ -1,0 +1,65 @@
+"""Remote files as local descriptors: a thread copies what comes into a pipe, which bounds how far it runs ahead."""
+
+import atexit
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+
+from tfr_assets.errors import SourceChanged, SourceError, TfrError
+from tfr_assets.storage.atomic import write_all
+from tfr_assets.storage.raw_files import RawFile
+
+
+@contextmanager
+def open_piped(url: str, size: int) -> Iterator[int]:
+    """Opens a remote file of a known size for reading from its beginning to its end.
+
+    Whatever fsspec knows is read, as one stream: no request a block, and none to ask how large it is.
+
+    Yields:
+        A descriptor to read from; it cannot be sought in.
+
+    Raises:
+        SourceError: The store failed; after the block, if it has read all that came, or failed for want of more.
+    """
+    read_end, write_end = os.pipe()
+    failures: list[TfrError] = []
+
+    def end() -> None:
+        if thread.is_alive():
+            with Path(os.devnull).open("wb") as nothing:
+                os.dup2(nothing.fileno(), write_end)  # what reads from the pipe sees its end
+
+    thread = Thread(target=_copy, args=(url, size, write_end, failures), name=f"read {url}", daemon=True)
+    thread.start()
+    atexit.register(end)  # Python's threads stand still afterwards: who waits for them would wait for ever
+    try:
+        try:
+            yield read_end
+        finally:
+            if atexit is not None:  # at the interpreter's end, modules' names are gone
+                atexit.unregister(end)
+            os.close(read_end)  # the copying ends with its next write
+    except TfrError as error:
+        thread.join()
+        if failures:
+            raise failures[0] from error  # what was found to be lacking is what the store did not give
+        raise
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _copy(url: str, size: int, descriptor: int, failures: list[TfrError]) -> None:
+    try:
+        with suppress(BrokenPipeError):  # who reads has seen enough
+            for chunk in RawFile(url, "tfrecord").chunks(size):
+                write_all(descriptor, chunk)
+    except SourceChanged:  # whose message is for who writes a dataset
+        failures.append(SourceError(f"{url}: is no longer there; have it put back, or locate the files again"))
+    except TfrError as error:
+        failures.append(error)
+    finally:
+        os.close(descriptor)

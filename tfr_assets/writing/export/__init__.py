@@ -1,0 +1,1 @@
+"""Shards for other programs: TensorFlow Datasets (`tfds`) and ArrayRecord (`array_record`)."""
