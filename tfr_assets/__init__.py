@@ -30,6 +30,7 @@ from tfr_assets.errors import (
 )
 from tfr_assets.reading.batches import batches
 from tfr_assets.reading.read import read
+from tfr_assets.writing.stored import inspect, merge, verify
 from tfr_assets.writing.write import Written, write
 
 if TYPE_CHECKING:
@@ -54,7 +55,10 @@ __all__ = [
     "Written",
     "__version__",
     "batches",
+    "inspect",
+    "merge",
     "read",
+    "verify",
     "write",
 ]
 _LAZY = {  # classes that bring Dagster, NumPy or Arrow with them

@@ -12,7 +12,7 @@ import pytest
 from tests.records.reference import flipped
 from tests.sources.media_files import encoded, image
 from tests.sources.media_files import write as write_files
-from tfr_assets.cli.verify import audit_folders, find_files, verify_files
+from tfr_assets.cli.verify import verify_files
 from tfr_assets.layout import Layout, index_path, manifest_path
 from tfr_assets.reading.hardware import Hardware
 from tfr_assets.reading.recommendation import Recommendation, recommended_reader
@@ -25,6 +25,7 @@ from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.merged import merge_shards
 from tfr_assets.writing.plan import load_inventory
 from tfr_assets.writing.raw import materialize_raw
+from tfr_assets.writing.stored import audit_folders, find_files
 from tfr_assets.writing.write import write
 
 from .conftest import MakeDataset, files, write_all_shards

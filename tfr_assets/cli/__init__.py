@@ -267,7 +267,8 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
     A dataset's files are also held against the plan that its YAML and its inventory make: which there must be, with how
     many rows, of which settings.
     """
-    from tfr_assets.cli.verify import as_documents, audit_folders, audit_plans, find_files, verify_files
+    from tfr_assets.cli.verify import as_documents, audit_plans, verify_files
+    from tfr_assets.writing.stored import audit_folders, find_files
 
     files = find_files(paths)
     beside, notes = audit_folders(paths)
@@ -334,8 +335,8 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
 def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.look import as_document, show
-    from tfr_assets.cli.verify import find_files
     from tfr_assets.records.examples.inspect import inspect_file
+    from tfr_assets.writing.stored import find_files
 
     files = find_files([path])
     if not files:

@@ -1,7 +1,6 @@
-"""Finds TFRecord files and examines them, several at a time: the kernels run without the GIL."""
+"""What `tfr verify` does with files: examines them behind a progress bar, and holds datasets against their plans."""
 
 import os
-import re
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -15,38 +14,8 @@ from tfr_assets.layout import data_root
 from tfr_assets.project import find_project
 from tfr_assets.records.frames.report import FileReport, examine_written, faulty, unread
 from tfr_assets.records.frames.scan import Fault, FaultKind
-from tfr_assets.writing.audit import Audit, Note, audit_dataset, audit_folder
+from tfr_assets.writing.audit import Note
 from tfr_assets.writing.audit_plan import audit_plan
-
-_NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
-_OURS = {"index", "manifest"}
-
-
-def find_files(paths: Iterable[Path]) -> list[Path]:
-    """Returns the files that are meant: a file as it is; of a folder, whatever looks like TFRecord, at any depth.
-
-    A file that only its manifest knows of is among them, so that it is reported as missing.
-    """
-    found: dict[Path, None] = {}
-    for path in paths:
-        if not path.is_dir():
-            if path.exists() or path.parent != data_root():  # a dataset's folder may not be there yet
-                found[path] = None
-            continue
-        for folder, folders, names in os.walk(path):
-            here = Path(folder)
-            promised = {file.stem for file in (here / "manifest").glob("*.json")}
-            if promised:
-                folders[:] = [name for name in folders if name not in _OURS]
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(promised.union(name for name in names if _looks_like_one(name))):
-                found[here / name] = None
-    return list(found)
-
-
-def _looks_like_one(name: str) -> bool:
-    lower = name.lower()
-    return not lower.startswith(".") and _NAME.search(lower) is not None and not lower.endswith((".json", ".idx"))
 
 
 def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: int | None = None) -> list[FileReport]:
@@ -61,24 +30,6 @@ def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: i
     shown = nullcontext(None) if quiet else bytes_bar("verifying", total)
     with shown as progress, ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda file: examine_written(file, progress, max_record_bytes)[0], files))
-
-
-def audit_folders(paths: Iterable[Path]) -> tuple[list[FileReport], tuple[Note, ...]]:
-    """Looks at what lies beside the TFRecord files of folders, at any depth.
-
-    Returns:
-        A report of each file that is wrong or missing; and what else should be known.
-    """
-    found = Audit()
-    for path in filter(Path.is_dir, paths):
-        for folder, folders, names in os.walk(path):
-            here = Path(folder)
-            if _OURS & set(folders) or "feature_spec.json" in names:
-                found += audit_folder(here)
-            if (here / "raw" / "inventory.json").exists() or (here / "raw" / "shards.json").exists():
-                found += audit_dataset(here)
-            folders[:] = sorted(name for name in folders if name not in _OURS and not name.startswith("."))
-    return [faulty(fault) for fault in found.faults], found.notes
 
 
 def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[dict[str, Any]]:
