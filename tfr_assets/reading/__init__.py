@@ -1,12 +1,11 @@
-"""TFRecord files → `tf.data.Dataset`: the only room that knows TensorFlow.
+"""TFRecord files → `tf.data.Dataset`, or NumPy, Arrow and pandas: with `bench`, the only room that knows TensorFlow.
 
 A dataset's name, a path or a URL:
-    locate     the files to read, by their manifests, which are held from then on; `remote` those elsewhere
-    verified   … that TensorFlow reads the very files that were verified
-    pipelines  the readers by name: files → batches, parsed as `spec` says; `readers` is how each works
-    decode     images and recordings → tensors
-    read       … to training code
-    measure    … against the clock, with what `bench` holds; `recommendation` says which reader to use
+    locate     … which files to read, by their manifests, which are held from then on
+    tensors    … how a record is parsed, and what becomes of images and recordings
+    native     … decoded by our own kernels; and the verified files under every reader
+    readers    … how each reader works; `pipelines` lists them, `names` says what each is for
+    read, batches   … to the program that asked
 """
 
 import os

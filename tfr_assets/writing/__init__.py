@@ -1,1 +1,8 @@
-"""Datasets → files: the plan, its shards, the merged file."""
+"""Datasets → files: the plan, its shards, the merged file; and what looks after stored files.
+
+    dataset, raw, plan, sizing      what is to be written
+    shard, merged                   writing it, unless it is there already
+    writers                         ways to write in parallel; `write` is what a program calls
+    export                          files for TensorFlow Datasets and ArrayRecord
+    audit, audit_plan, outdated, stray, stored      what is stored, held against what must be there
+"""
