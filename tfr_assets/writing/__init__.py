@@ -5,4 +5,6 @@
     writers                         ways to write in parallel; `write` is what a program calls
     export                          files for TensorFlow Datasets and ArrayRecord
     audit, audit_plan, outdated, stray, stored      what is stored, held against what must be there
+
+Knows neither Dagster nor TensorFlow.
 """
