@@ -75,7 +75,8 @@ def _measure_commands(home: Path) -> list[Line]:
 
 
 def _seconds(home: Path, *arguments: str) -> float:
-    environment = os.environ | {"DAGSTER_HOME": str(home), "TFR_DATA": str(home / "data"), "PYTHONPATH": str(_ROOT)}
+    own = {"DAGSTER_HOME": str(home), "TFR_DATA": str(home / "data"), "TFR_PROJECT": str(_ROOT)}
+    environment = os.environ | own | {"PYTHONPATH": str(_ROOT)}
     started = time.perf_counter()
     subprocess.run(
         [sys.executable, "-m", "tfr_assets.cli", *arguments], cwd=home, env=environment, check=True, capture_output=True
