@@ -36,12 +36,18 @@ _SHARD_NAME = re.compile(r"(.*\.tfrecord-)\d{5}-of-(\d{5})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 
 
-def data_root() -> Path:
-    """Returns the folder of all datasets: `$TFR_DATA`, else `data` in the project, else in the working directory."""
+def data_root(project: Path | None = None) -> Path:
+    """Returns the folder of all datasets: `$TFR_DATA`, else `data` in the project, else in the working directory.
+
+    Args:
+        project: The project's folder; None: the current project's.
+    """
     if value := os.environ.get(DATA_VARIABLE):  # set but empty counts as unset
         return Path(value).expanduser().absolute()
-    project = find_project()
-    return (project.root if project else Path.cwd()) / "data"
+    if project is None:
+        found = find_project()
+        project = found.root if found else Path.cwd()
+    return project / "data"
 
 
 @dataclass(frozen=True)

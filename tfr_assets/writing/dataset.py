@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.layout import MAX_SHARDS, Layout, shard_keys
+from tfr_assets.layout import MAX_SHARDS, Layout, data_root, shard_keys
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.features import FeatureOptions
 from tfr_assets.sources import ONLY_SPLIT, Source
@@ -21,7 +21,8 @@ class Dataset:
         shards: Number of files of every split, or by split; each file is one partition.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
-        root: Folder of all datasets; None: `data_root()`, asked when needed.
+        root: Folder of all datasets; None: `data_root(project)`, asked when needed.
+        project: Folder of the project that it belongs to; None: the current one.
         auto: Whether `shards` is planned from the inventory (see `writing.sizing`); here it is what was planned last.
 
     Raises:
@@ -35,6 +36,7 @@ class Dataset:
     features: FeatureOptions = field(default_factory=FeatureOptions)
     root: Path | None = None
     auto: bool = False
+    project: Path | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.shards, Mapping) and set(self.shards) != set(self.splits):
@@ -50,7 +52,7 @@ class Dataset:
     @property
     def layout(self) -> Layout:
         """Where the dataset's files lie."""
-        return Layout.of(self.name, self.root)
+        return Layout.of(self.name, self.root or data_root(self.project))
 
     @property
     def splits(self) -> tuple[str, ...]:

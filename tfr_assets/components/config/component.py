@@ -28,6 +28,7 @@ from tfr_assets.components.config.fields import (
 )
 from tfr_assets.components.config.scaffold import DatasetScaffolder
 from tfr_assets.components.config.yaml_errors import render, with_parsers
+from tfr_assets.components.runs.held_apart import hold_apart
 from tfr_assets.layout import Layout
 from tfr_assets.records.schema.features import FeatureOptions
 from tfr_assets.sources import Source, Splits, check_watchable, seen_from
@@ -220,8 +221,10 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Returns the definitions of the dataset that is named after the YAML's folder."""
         folder = context.path if context.path.is_dir() else context.path.parent
+        dataset = self.dataset(folder.name, context.project_root)
+        hold_apart(dataset)
         look = Look(
-            self.dataset(folder.name, context.project_root),
+            dataset,
             self.description,
             self.owners,
             self.tags,
@@ -257,5 +260,5 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         if self.watch:
             check_watchable(source)
         auto = self.shards is None
-        dataset = Dataset(name, source, 1, self.compression, self.features, auto=auto)
+        dataset = Dataset(name, source, 1, self.compression, self.features, auto=auto, project=project)
         return as_planned(dataset) if self.shards is None else replace(dataset, shards=self.shards)

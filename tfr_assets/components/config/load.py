@@ -110,7 +110,8 @@ def _load_definitions(name: str, project: Project) -> dg.Definitions:
     tree = _tree(file, project)
     component = _component(file, tree)
     if not isinstance(component, TFRecordDataset) or component.deps:
-        return dg.Definitions.merge(load_all(project), dg.Definitions(executor=build_executor()))
+        every = load_all(project)
+        return every if every.executor else dg.Definitions.merge(every, dg.Definitions(executor=build_executor()))
     _dataset(component, file, project)
     return dg.Definitions.merge(tree.build_defs(), dg.Definitions(executor=build_executor()))
 

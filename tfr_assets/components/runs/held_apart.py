@@ -22,9 +22,16 @@ from dagster._core.execution.step_dependency_config import StepDependencyConfig
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, is_stopped, keep_alive
 from tfr_assets.layout import Layout
 from tfr_assets.storage.locks import lock, unlock
+from tfr_assets.writing.dataset import Dataset
 
+_held_apart: dict[str, Dataset] = {}  # those whose definitions this process has loaded
 WAITING = "waiting for"  # how the event starts that names the other run
 _POLL_SECONDS = 0.2
+
+
+def hold_apart(dataset: Dataset) -> None:
+    """Has the runs of a dataset that this process executes lock the dataset's own folder, wherever its project is."""
+    _held_apart[dataset.name] = dataset
 
 
 class HeldApart(dg.Executor):
@@ -75,7 +82,8 @@ def _datasets(context: PlanOrchestrationContext) -> list[str]:
 
 
 def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iterator[dg.DagsterEvent]:
-    path, waits = Layout.of(name).lock, False
+    layout = _held_apart[name].layout if name in _held_apart else Layout.of(name)
+    path, waits = layout.lock, False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         while (file := lock(path, wait=False)) is None:

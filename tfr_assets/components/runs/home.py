@@ -10,7 +10,7 @@ from dagster._serdes import ConfigurableClassData
 
 def in_home(folder: str) -> str:
     """Returns a folder's absolute path."""
-    return str(Path(os.environ.get("DAGSTER_HOME") or Path.cwd(), folder).absolute())
+    return str(Path(os.environ.get("DAGSTER_HOME") or Path.cwd(), folder).expanduser().absolute())
 
 
 class ArtifactStorage(LocalArtifactStorage):
