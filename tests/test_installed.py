@@ -150,3 +150,18 @@ def test_dg_launches_its_jobs(shop: Shop) -> None:
         TFR_DATA=str(shop.root / "launched"),
     )
     assert (shop.root / "launched" / "sales" / "merged" / "sales-train.tfrecord").is_file()
+
+
+def test_dagster_may_be_started_outside_of_the_project(shop: Shop) -> None:
+    code = """
+import dagster as dg
+from shop_data.definitions import defs
+found = defs()
+with dg.DagsterInstance.ephemeral() as instance:
+    found.resolve_job_def("Plan_shards_sales").execute_in_process(instance=instance)
+"""
+    outside = shop.root.parent / "outside"
+    outside.mkdir()
+    shop.run(shop.python, "-c", code, folder=outside, PYTHONPATH=str(shop.root / "src"))
+    assert (shop.root / "data" / "sales" / "raw" / "inventory.json").is_file()
+    assert not (outside / "data").exists()
