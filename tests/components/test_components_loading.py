@@ -92,7 +92,7 @@ def test_a_step_imports_nothing_that_could_have_been_preloaded(
         """)
     )
     definitions = home / "definitions.py"
-    watched = f"from tfr_assets.components import executor\nexecutor.PRELOAD = '{project.package}.audit'\n"
+    watched = f"from tfr_assets.components.runs import executor\nexecutor.PRELOAD = '{project.package}.audit'\n"
     definitions.write_text(watched + definitions.read_text())
     name = make_dataset("watched")
     assert start_run(project, f"Refresh_{name}", shard_keys("train", SHARDS)).wait(120) == 0

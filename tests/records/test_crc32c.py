@@ -112,7 +112,7 @@ from tfr_assets.records.kernels.jit import PORTABLE
 from tfr_assets.records.frames.report import examine
 from tfr_assets.records.schema.derive import derive_spec
 from tfr_assets.records.examples.writer import write_file
-from tfr_assets.records import crc32c
+from tfr_assets.records.kernels import crc32c
 assert PORTABLE and crc32c.crc_at is crc32c.crc_by_table
 folder = Path(sys.argv[1])
 assert examine(folder / "theirs").ok

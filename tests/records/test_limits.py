@@ -92,7 +92,7 @@ from pathlib import Path
 import numpy as np, pyarrow as pa
 import tfr_assets
 from tfr_assets.errors import TfrError
-from tfr_assets.reading import columnar
+from tfr_assets.reading.native import columnar
 from tfr_assets.records.frames.report import examine
 from tfr_assets.writing import write as writing
 from tfr_assets.writing.writers.registry import writer_named

@@ -26,7 +26,6 @@ from sqlalchemy.exc import DBAPIError
 
 from tfr_assets.cli.signals import stop_signal, stopped_once
 from tfr_assets.components.assets.jobs import all_partitions, raw_job, readers_job, refresh_job
-from tfr_assets.components.attributes import Look
 from tfr_assets.components.config.load import forget_definitions, load_definitions
 from tfr_assets.components.runs.dead_runs import TERMINAL_TAG, alive
 from tfr_assets.components.runs.held_apart import WAITING
@@ -123,10 +122,9 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         dataset = run_raw(dataset, instance, outcome, progress)
     if outcome.ok:
         steps = len(dataset.shard_keys) + _OTHER_STEPS
-        _run(refresh_job(dataset.name), Look(dataset).partition_keys, steps, outcome, instance, progress)
+        _run(refresh_job(dataset.name), steps, outcome, instance, progress)
     if outcome.ok and bench:
-        keys = list(bench.partitions_def.get_partition_keys()) if bench.partitions_def else []
-        _run(bench.name, keys, _READER_STEPS, outcome, instance, progress)
+        _run(bench.name, _READER_STEPS, outcome, instance, progress)
     if dataset.layout.report.is_file():
         outcome.report = str(dataset.layout.report)
     return outcome
@@ -154,18 +152,16 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
     Returns:
         The dataset with the planned number of shards.
     """
-    _run(raw_job(dataset.name), [], 1, outcome, instance, progress)
+    _run(raw_job(dataset.name), 1, outcome, instance, progress)
     return as_planned(dataset)
 
 
-def _run(
-    job_name: str, keys: list[str], steps: int, outcome: Outcome, instance: dg.DagsterInstance, progress: Progress
-) -> None:
+def _run(job_name: str, steps: int, outcome: Outcome, instance: dg.DagsterInstance, progress: Progress) -> None:
     run_id = make_new_run_id()
     over = threading.Event()
     follower = threading.Thread(target=_follow, args=(instance, run_id, steps, progress, over), daemon=True)
     with stopped_once(), alive(instance, run_id, stopped=lambda: stop_signal() is not None):
-        job, created = _create_run(outcome.dataset, job_name, keys, run_id, instance)
+        job, created = _create_run(outcome.dataset, job_name, run_id, instance)
         follower.start()
         try:
             with suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
@@ -184,15 +180,18 @@ def _run(
 
 
 def _create_run(
-    dataset: str, job_name: str, keys: list[str], run_id: str, instance: dg.DagsterInstance
+    dataset: str, job_name: str, run_id: str, instance: dg.DagsterInstance
 ) -> tuple[ReconstructableJob, dg.DagsterRun]:
-    """Records a run as the UI would, so that the UI counts it for the job."""
+    """Records a run of all partitions as the UI would, so that the UI counts it for the job."""
     forget_definitions()  # the run before may have planned another number of shards
     arguments: Any = (dataset, job_name)
     job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, arguments, {})
     loaded = job.repository.get_definition().repository_load_data
+    definition = job.get_definition()
+    # of the definitions that the run has: the YAML may have been edited since the command began
+    keys = list(definition.partitions_def.get_partition_keys()) if definition.partitions_def else []
     run = instance.create_run_for_job(
-        job_def=job.get_definition(),
+        job_def=definition,
         run_id=run_id,
         run_config=_QUIET,
         tags={
