@@ -175,6 +175,11 @@ class Layout:
         return self.folder / "readers"
 
     @cached_property
+    def recommendation(self) -> Path:
+        """File that says which reader to use."""
+        return self.readers / "recommendation.json"
+
+    @cached_property
     def writers(self) -> Path:
         """Folder of what was measured of the writers."""
         return self.folder / "writers"

@@ -1,17 +1,24 @@
 """The page `report.html`: all of a dataset, legible without Dagster, a network or scripts."""
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+import dagster as dg
+import pyarrow as pa
 import pytest
 from PIL import Image
 
+from tfr_assets.components.attributes import Look
 from tfr_assets.components.metadata.html import facts, page, paragraph, table, text
+from tfr_assets.components.metadata.report import build_report, write_report
 from tfr_assets.layout import shard_keys
+from tfr_assets.sources import Source
+from tfr_assets.writing.dataset import Dataset
 
-from .conftest import SHARDS
-from .project import Project, Ran
+from .conftest import SHARDS, numbers
+from .project import OVERRIDES, Project, Ran
 
 KEYS = shard_keys("train", SHARDS)
 
@@ -75,6 +82,86 @@ def test_damage_is_on_the_page_until_it_is_repaired(project: Project, make_datas
     assert "3 of 4 files are there" in seen.text
     assert project.refresh(name, SHARDS).ok
     assert "What failed" not in path.read_text()
+
+
+def test_the_repair_of_one_shard_is_on_the_page(project: Project, make_dataset: Callable[..., str]) -> None:
+    name = make_dataset("mended")
+    assert project.refresh(name, SHARDS).ok
+    path = project.layout(name).report
+    project.layout(name).shard_path(KEYS[1]).unlink()
+    assert not project.run(f"Verify_{name}").ok
+    assert "What failed" in path.read_text()
+    repair = project.run(f"Refresh_{name}", [KEYS[1]], assets=[dg.AssetKey([name, "shards"])])  # as the UI launches it
+    assert repair.ok and not repair.materialized("merged")
+    assert "What failed" not in path.read_text() and "4 of 4 files are there" in Seen(path.read_text()).text
+
+
+def test_a_failed_refresh_is_on_the_page_until_one_succeeds(project: Project, make_dataset: Callable[..., str]) -> None:
+    name = make_dataset("halted", description="Halted numbers.")
+    assert project.refresh(name, SHARDS).ok
+    path = project.layout(name).report
+    spiked = numbers()
+    ids = spiked["id"].to_pylist()
+    ids[600] = 2**63  # beyond int64, in the third shard
+    project.table(name, spiked.set_column(0, "id", pa.array(ids, pa.uint64())))
+    failed = project.refresh(name, SHARDS)
+    assert list(failed.problems()) == ["write_shard[train_00002_of_00004]"]
+    seen = Seen(path.read_text())
+    assert f"Run {failed.run.run_id[:8]} failed at {KEYS[2]}: " in seen.text and "'id'" in seen.text
+    assert "Halted numbers." in seen.text and "Writes" not in seen.text
+    project.table(name, numbers())
+    assert project.refresh(name, SHARDS).ok
+    assert "failed" not in Seen(path.read_text()).text
+
+
+def test_a_failed_merge_is_on_the_page(project: Project, make_dataset: Callable[..., str]) -> None:
+    name = make_dataset("unmerged")
+    assert project.refresh(name, SHARDS).ok
+    project.layout(name).shard_path(KEYS[1]).unlink()
+    failed = project.run("__ASSET_JOB", assets=[dg.AssetKey([name, "merged"])])
+    assert not failed.ok
+    seen = Seen(project.layout(name).report.read_text())
+    assert f"Run {failed.run.run_id[:8]} failed at merged: " in seen.text and f"{KEYS[1]}: missing" in seen.text
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    (tmp_path / "home").mkdir()
+    with dg.DagsterInstance.local_temp(str(tmp_path / "home"), overrides=OVERRIDES) as made:
+        yield made
+
+
+def look(tmp_path: Path, shards: int = 4) -> Look:
+    return Look(Dataset("sample", Source(path="raw.parquet"), shards, root=tmp_path))
+
+
+def test_files_that_are_missing_are_called_so_and_very_many_are_cut(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    html = build_report(look(tmp_path, 500), instance, {})
+    assert Seen(html).text.count(" missing ") == 200 + 1  # one of them the merged file
+    assert "failed" not in Seen(html).text and "… and 300 more" in html and "0 of 500 files are there" in html
+
+
+def test_metadata_of_an_earlier_version_are_shown_as_far_as_they_go(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    for part, metadata in (("merged", {"dagster/row_count": 5}), ("reader_report", {"recommended": "columnar"})):
+        instance.report_runless_asset_event(dg.AssetMaterialization(["sample", part], metadata=metadata))
+    seen = Seen(build_report(look(tmp_path), instance, {}))
+    assert "Recommended: columnar " in seen.text
+
+
+def test_a_database_that_refuses_fails_no_step(
+    tmp_path: Path, instance: dg.DagsterInstance, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with sqlite3.connect(tmp_path / "home" / "history" / "runs" / "index.db") as database:
+        database.execute("ALTER TABLE asset_check_executions RENAME TO gone")
+    database.close()
+    write_report(look(tmp_path), dg.build_op_context(instance=instance))
+    said = capfd.readouterr().err
+    assert "report.html is not up to date" in said and "no such table: asset_check_executions" in said
+    assert "SELECT" not in said
 
 
 def test_pictures_of_the_data_are_on_the_page(project: Project) -> None:

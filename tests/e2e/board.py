@@ -131,7 +131,7 @@ class Server:
         return found
 
     def refresh(self, dataset: str, keys: list[str]) -> str:
-        """Launches a refresh, without a backfill: its daemon looks every 30 s only. Returns what became of it."""
+        """Launches a refresh, without a backfill. Returns what became of it."""
         before = len(self.runs(dataset))
         tags = ", ".join(f'{{key: "{key}", value: "{value}"}}' for key, value in all_partitions(keys).items())
         job = (

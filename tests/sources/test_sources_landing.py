@@ -47,6 +47,14 @@ def test_an_inventory_that_is_not_there_or_not_one(tmp_path: Path) -> None:
             Inventory.load(tmp_path / "inventory.json")
 
 
+@pytest.mark.parametrize("wrong", ["x", None, 0, -1, 1.5, True])
+def test_a_file_whose_most_rows_is_no_number_makes_no_inventory(wrong: object, source: Source, landing: Path) -> None:
+    values = json.loads(json.dumps(take_inventory(source, landing).to_json()))
+    values["landed"][0]["most_rows"] = wrong
+    with pytest.raises(TypeError):
+        Inventory.from_json(values)
+
+
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
     """A disk that is full: no file may grow beyond `size` bytes."""

@@ -65,11 +65,15 @@ def test_a_flipped_bit_anywhere_is_found_and_healed(dataset: Dataset) -> None:
         for bit in generator.sample(range(8 * len(content)), 12):
             path.write_bytes(flipped(content, bit))
             assert Path(name).name in found_in(layout.folder), (name, bit)
-        if path.name == "recommendation.json":  # written by measuring only, and as if it were absent
+        is_recommendation = path == layout.recommendation
+        if is_recommendation:
             assert recommended_reader(layout.folder) is None
-            path.write_bytes(content)
+            assert "`tfr bench readers sample` writes another" in found_in(layout.folder)
         run(dataset)
         assert found_in(layout.folder) == "", name
+        if is_recommendation:  # written by measuring only
+            assert not path.exists()
+            path.write_bytes(content)
         assert _lasting(files(layout.folder)) == _lasting(before)
 
 
@@ -242,6 +246,19 @@ def test_a_copy_of_a_dataset_under_another_name_is_whole(name: str, dataset: Dat
     assert reports == [] and [note.path for note in notes] == [str(stranger)]
     index_path(copy / "merged" / "sample-train.tfrecord").unlink()
     assert "sample-train.tfrecord.idx" in found_in(copy)
+
+
+@pytest.mark.parametrize("name", ["sample.bak", "sample (copy)"])
+def test_a_copy_without_shards_under_a_name_that_is_no_datasets_is_a_fault(
+    name: str, make: MakeDataset, tmp_path: Path
+) -> None:
+    made = make()
+    materialize_raw(made)
+    copy = tmp_path / name
+    shutil.copytree(made.layout.folder, copy)
+    assert f"{copy}: " in found_in(copy) and "no file in it tells the dataset's name" in found_in(copy)
+    shutil.move(copy, tmp_path / "sample_bak")
+    assert found_in(tmp_path / "sample_bak") == ""
 
 
 def test_files_for_other_tools_are_those_of_the_shards_that_are_there(make: MakeDataset, tmp_path: Path) -> None:

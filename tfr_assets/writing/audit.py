@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfr_assets.errors import StaleError
+from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path, set_of
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import Fault, FaultKind
@@ -129,11 +129,20 @@ def _mixed_sets(folder: Path, manifests: Mapping[str, Manifest]) -> Iterator[Fau
 
 def audit_dataset(folder: Path) -> Audit:
     """Looks at what describes a dataset as a whole: inventory, landing, plan, recommendation, files for other tools."""
-    return Audit(tuple(_dataset_faults(_layout_of(folder))))
+    try:
+        layout = _layout_of(folder)
+    except ConfigError:
+        says = "no file in it tells the dataset's name, and the folder's is none; give the folder its first name back"
+        return Audit((_beside(folder, says),))
+    return Audit(tuple(_dataset_faults(layout)))
 
 
 def _layout_of(folder: Path) -> Layout:
-    """Returns the layout of a dataset's folder. Where that is a copy under another name, its files tell the first."""
+    """Returns the layout of a dataset's folder. Where that is a copy under another name, its files tell the first.
+
+    Raises:
+        ConfigError: There are no files, and the folder's name is no dataset's.
+    """
     form = re.compile(f"([A-Za-z0-9][A-Za-z0-9_]*)({SHARD}|{MERGED})")
     names = [name for part in ("shards", "merged") for name in sorted(names_in(folder / part))]
     found = Counter(match[1] for match in map(form.fullmatch, names) if match)
@@ -141,9 +150,11 @@ def _layout_of(folder: Path) -> Layout:
 
 
 def _dataset_faults(layout: Layout) -> Iterator[Fault]:
-    for path in (layout.planned, layout.readers / "recommendation.json"):
-        if path.exists() and _sealed(path) is None:
-            yield _beside(path, f"it is damaged; {_AGAIN}")
+    if layout.planned.exists() and _sealed(layout.planned) is None:
+        yield _beside(layout.planned, f"it is damaged; {_AGAIN}")
+    if layout.recommendation.exists() and _sealed(layout.recommendation) is None:
+        remedy = f"run again, which removes it; `tfr bench readers {layout.name}` writes another"
+        yield _beside(layout.recommendation, f"it is damaged; {remedy}")
     if not layout.inventory.exists():
         return
     try:

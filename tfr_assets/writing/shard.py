@@ -21,7 +21,7 @@ from tfr_assets.storage.sealed import seal, unseal
 from tfr_assets.writing.export.tfds import withdraw_tfds_files, write_tfds_files
 from tfr_assets.writing.export.tfds_features import image_facts
 from tfr_assets.writing.plan import ShardingPlan, load_inventory
-from tfr_assets.writing.stray import SHARD, read_manifest, remove_strays
+from tfr_assets.writing.stray import SHARD, read_manifest, remove_damaged, remove_strays
 
 Progress = Callable[[int], None]
 
@@ -108,6 +108,8 @@ def still_there(written: ShardWritten) -> bool:
 def finish_shards(plan: ShardingPlan) -> str | None:
     """Once all shards of a plan are there, saves what describes them beside them and removes those of another number.
 
+    A damaged recommendation goes, too: only measuring writes it, and readers do as if there were none.
+
     Args:
         plan: The plan. While a shard is missing, or still of other data or settings, nothing is done.
 
@@ -127,6 +129,7 @@ def finish_shards(plan: ShardingPlan) -> str | None:
             return None
         save_feature_spec(layout.shards, plan.features, [path.name for path in paths])
         remove_strays(layout.shards, re.escape(layout.name) + SHARD, {path.name for path in paths})
+        remove_damaged(layout.recommendation)
         by_split = {
             split: [manifest for manifest, shard in zip(found, plan.shards, strict=True) if shard.split == split]
             for split in plan.dataset.splits

@@ -13,6 +13,7 @@ from pathlib import Path
 from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.atomic import abandoned_files, sync_folder
+from tfr_assets.storage.sealed import unseal
 
 SHARD, MERGED = r"-[A-Za-z0-9_]+\.tfrecord-\d{5}-of-\d{5}", r"-[A-Za-z0-9_]+\.tfrecord"
 
@@ -76,6 +77,13 @@ def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vou
             if ours.fullmatch(name.removesuffix(suffix)):
                 with suppress(FileNotFoundError):
                     temporary.unlink()
+
+
+def remove_damaged(path: Path) -> None:
+    """Removes a sealed file that is not what was written; if the disk refuses, it stays, and `verify` names it."""
+    with suppress(OSError):
+        if unseal(path.read_bytes()) is None:
+            path.unlink()
 
 
 def _sync(folders: Iterable[Path]) -> None:

@@ -13,7 +13,7 @@ from tfr_assets.components.assets.jobs import verify_job
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions, mark_failed
 from tfr_assets.components.metadata.progress import logged
-from tfr_assets.components.metadata.report import write_report
+from tfr_assets.components.metadata.report import report_failure, write_report
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import shard_keys
 from tfr_assets.records.frames.manifest import Manifest
@@ -36,11 +36,9 @@ def build_shard_checks(look: Look, partitions: dg.PartitionsDefinition) -> dg.As
         chosen = chosen_partitions(context)
         done = _evaluated(look, context)
         yield evaluate_current(look, context.instance)
-        try:
+        with report_failure(look, context, "shards"):
             yield from evaluate_shards(look, [partition for partition in chosen if partition not in done], context)
-        except dg.Failure:
-            write_report(look, context)  # nothing follows that would
-            raise
+        write_report(look, context)  # of a repair of some shards, nothing follows that would
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_shards

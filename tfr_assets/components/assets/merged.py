@@ -8,6 +8,7 @@ from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import mark_failed, reported
 from tfr_assets.components.metadata.file_metadata import file_metadata, markdown
 from tfr_assets.components.metadata.progress import counted, logged
+from tfr_assets.components.metadata.report import report_failure
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout
 from tfr_assets.units import megabytes
@@ -34,7 +35,7 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
     def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         from tfr_assets.writing.merged import merge_shards
 
-        with reported(dataset=dataset.name):
+        with report_failure(look, context, "merged"), reported(dataset=dataset.name):
             try:
                 merged = merge_shards(look.current, counted(logged(context.log.info)))
             except TfrError as error:  # "Failed" then selects what must be written again

@@ -11,6 +11,7 @@ from tfr_assets.components.failures import reported
 from tfr_assets.components.metadata.file_metadata import inventory_metadata, markdown
 from tfr_assets.components.metadata.previews import previews
 from tfr_assets.components.metadata.progress import logged
+from tfr_assets.components.metadata.report import report_failure
 from tfr_assets.errors import ConfigError, SchemaError
 from tfr_assets.sources import SKIPPED, Inventory, Source
 from tfr_assets.units import megabytes
@@ -38,7 +39,7 @@ def build_raw(look: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefiniti
         from tfr_assets.sources import preview
         from tfr_assets.writing.raw import materialize_raw
 
-        with reported(source=str(dataset.source)):
+        with report_failure(look, context, "raw"), reported(source=str(dataset.source)):
             inventory = materialize_raw(dataset, logged(context.log.info))
             metadata = inventory_metadata(inventory, preview(inventory), dataset.layout)
         context.log.info(f"{dataset.name}: {inventory.rows:,} rows, {megabytes(inventory.bytes)}, {_files(inventory)}")

@@ -29,8 +29,10 @@ from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.metadata.file_metadata import file_metadata, markdown
 from tfr_assets.components.metadata.progress import counted, logged
+from tfr_assets.components.metadata.report import report_failure
 from tfr_assets.layout import Layout
 from tfr_assets.units import megabytes
+from tfr_assets.writing.dataset import Dataset
 
 if TYPE_CHECKING:
     from tfr_assets.writing.plan import ShardingPlan
@@ -64,7 +66,7 @@ def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
         from tfr_assets.writing.shard import describes
 
         partitions = chosen_partitions(context)
-        with reported(dataset=dataset.name):
+        with report_failure(look, context, "the plan"), reported(dataset=dataset.name):
             planned = plan_shards(look.current)
         if not describes(look.dataset.layout.shards, planned.features):  # otherwise an earlier run has warned of them
             for warning in lossy_casts(planned.features):
@@ -76,9 +78,7 @@ def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
             yield dg.DynamicOutput(alone, mapping_key=key.replace("-", "_"), output_name="shard")
 
     @dg.graph_asset(
-        **look.asset(
-            "shards", _DESCRIPTION.replace("NAME", dataset.name), {"tensorflow"}, code_version=look.shards_version
-        ),
+        **look.asset("shards", _described(dataset.name), {"tensorflow"}, code_version=look.shards_version),
         ins={"raw": dg.AssetIn(look.key("raw"), dagster_type=dg.Nothing)},
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
@@ -104,18 +104,21 @@ def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
     from tfr_assets.writing.shard import write_shard
 
     (shard,) = plan.shards
-    look = Look(plan.dataset)
-    with reported(shard=shard.key):
-        written = write_shard(plan, shard, counted(logged(context.log.info), shard.rows))
-        inventory = load_inventory(plan.dataset)
-        metadata = _metadata(written, inventory.rows, look.dataset.layout)
-    context.log.info(_story(shard.key, written))
-    if not plan.dataset.auto:
-        context.log_event(
-            dg.AssetMaterialization(look.key("shards"), partition=shard.key, metadata=metadata, tags=_provenance(plan))
-        )
-        assigned = Assigned({shard.key: shard.rows}, inventory.splits, inventory.skipped)
-        yield from evaluate_shards(look, [shard.key], context, assigned)
+    look = _look(context, plan.dataset)
+    with report_failure(look, context, shard.key):
+        with reported(shard=shard.key):
+            written = write_shard(plan, shard, counted(logged(context.log.info), shard.rows))
+            inventory = load_inventory(plan.dataset)
+            metadata = _metadata(written, inventory.rows, look.dataset.layout)
+        context.log.info(_story(shard.key, written))
+        if not plan.dataset.auto:
+            context.log_event(
+                dg.AssetMaterialization(
+                    look.key("shards"), partition=shard.key, metadata=metadata, tags=_provenance(plan)
+                )
+            )
+            assigned = Assigned({shard.key: shard.rows}, inventory.splits, inventory.skipped)
+            yield from evaluate_shards(look, [shard.key], context, assigned)
     yield dg.Output((shard.key, written, metadata))
 
 
@@ -137,19 +140,21 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     from tfr_assets.writing.shard import finish_shards, still_there
 
     done: dict[str, ShardWritten] = {key: shard for key, shard, _ in written}
-    # what a run handed over may be gone or replaced by the time it is re-executed from failure
-    if changed := [key for key, shard in done.items() if not still_there(shard)]:
-        raise dg.Failure(
-            f"{', '.join(changed[:20])}: no longer on the disk as this run left them. Launch all steps again",
-            allow_retries=False,
-        )
-    files = {partition: Look(plan.dataset).files(partition) for partition in context.partition_keys}
-    wanted = [key for of_partition in files.values() for key in of_partition]
-    if missing := [key for key in wanted if key not in done]:
-        raise dg.Failure(_not_handed_over(missing, len(wanted)), allow_retries=False)
-    with reported(dataset=plan.dataset.name):
-        if reason := finish_shards(plan):
-            context.log.info(f"tfds.builder_from_directory cannot load the shards: {reason}")
+    look = _look(context, plan.dataset)
+    files = {partition: look.files(partition) for partition in context.partition_keys}
+    with report_failure(look, context, "shards"):
+        # what a run handed over may be gone or replaced by the time it is re-executed from failure
+        if changed := [key for key, shard in done.items() if not still_there(shard)]:
+            raise dg.Failure(
+                f"{', '.join(changed[:20])}: no longer on the disk as this run left them. Launch all steps again",
+                allow_retries=False,
+            )
+        wanted = [key for of_partition in files.values() for key in of_partition]
+        if missing := [key for key in wanted if key not in done]:
+            raise dg.Failure(_not_handed_over(missing, len(wanted)), allow_retries=False)
+        with reported(dataset=plan.dataset.name):
+            if reason := finish_shards(plan):
+                context.log.info(f"tfds.builder_from_directory cannot load the shards: {reason}")
     if not plan.dataset.auto:
         yield dg.Output(None, metadata=_RECORDED)
         return
@@ -157,6 +162,16 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     for partition, keys in files.items():
         context.add_asset_metadata(_together([shown[key] for key in keys]), partition_key=partition)
     yield dg.MaterializeResult(data_version=dg.DataVersion(_data_version(plan)))
+
+
+def _look(context: dg.OpExecutionContext | dg.AssetExecutionContext, dataset: Dataset) -> Look:
+    """Returns how a plan's dataset appears, with the description that the asset was defined with."""
+    described = context.job_def.asset_layer.get(Look(dataset).key("shards")).description or ""
+    return Look(dataset, described.removesuffix(_described(dataset.name)).strip())
+
+
+def _described(name: str) -> str:
+    return _DESCRIPTION.replace("NAME", name)
 
 
 def _metadata(shard: "ShardWritten", rows: int, layout: Layout) -> dict[str, Any]:

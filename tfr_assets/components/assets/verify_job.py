@@ -19,6 +19,8 @@ from tfr_assets.errors import suggestion
 
 _DESCRIPTION = """Reads shards back from the disk and checks them again. Writes none.
 
+It does not look at merged files, feature spec, inventory or plan; `tfr verify NAME` does.
+
 Launch it as it is for all shards, or name some in the config. Damaged ones become failed partitions of the asset \
 `shards`: choose "Failed" when you materialize it, and they are written again."""
 

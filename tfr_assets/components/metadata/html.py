@@ -30,7 +30,7 @@ img { max-width: 100%; height: auto; background: #fff; border-radius: 4px; paddi
 """
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _NUMBER = re.compile(r"[\d,.]+( [A-Za-z/]+)?|–")
-_STATES = {"passed": "good", "failed": "bad", "warning": "warn"}
+_STATES = {"passed": "good", "failed": "bad", "missing": "bad", "warning": "warn"}
 
 
 def page(title: str, about: str, sections: Sequence[tuple[str, str]]) -> str:

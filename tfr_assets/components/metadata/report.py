@@ -1,10 +1,12 @@
 """The page `report.html` beside a dataset's data: what the UI shows on several pages, partly after a click.
 
-It is written after each refresh, verification and report of readers, by the step that has the last of the facts: those
-of assets and checks come from Dagster, those of files from their manifests.
+It is written after each refresh, verification and report of readers, by the step that has the last of the facts, and
+by steps that fail. Facts of assets and checks come from Dagster, those of files from their manifests.
 """
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any, Protocol
 
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus as Status
+from sqlalchemy.exc import DBAPIError
 
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.metadata.html import facts, page, paragraph, subsection, table, text
@@ -22,6 +25,7 @@ from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.units import megabytes
 
 _MOST_ROWS = 200  # of a table of shards or failed checks
+_PAUSE = 0.01  # seconds a shard between two pages of a run in which many steps fail: a page reads all manifests
 _FACTS = {  # of raw, in plain words
     "dagster/uri": "source",
     "dagster/row_count": "rows",
@@ -38,6 +42,9 @@ Metadata = Mapping[str, Any]
 class _Context(Protocol):
     @property
     def instance(self) -> dg.DagsterInstance: ...
+
+    @property
+    def run(self) -> dg.DagsterRun: ...
 
     @property
     def log(self) -> dg.DagsterLogManager: ...
@@ -57,21 +64,55 @@ class _Checked:
         return ("failed" if self.check.blocking else "warning") if self.failed else "passed"
 
 
-def write_report(look: Look, context: _Context, known: Mapping[str, Metadata] | None = None) -> None:
-    """Writes a dataset's page. If the disk refuses, the log says so: the data is what counts.
+@contextmanager
+def report_failure(look: Look, context: _Context, part: str) -> Iterator[None]:
+    """Writes a dataset's page when a step fails, so that it does not go on to show what was there before.
+
+    Of many steps of a run that fail one after the other, some write it.
+
+    Args:
+        look: The dataset.
+        context: Of the step.
+        part: What the step makes.
+    """
+    try:
+        yield
+    except Exception as error:
+        failed = f"Run {context.run.run_id[:8]} failed"
+        if not _was_just_written(look, failed):
+            more = "What its other steps did after that may be missing here."
+            write_report(look, context, failure=f"{failed} at {part}: {str(error) or error.__cause__} – {more}")
+        raise
+
+
+def _was_just_written(look: Look, words: str) -> bool:
+    """Whether a page with these words was written a moment ago."""
+    path = look.dataset.layout.report
+    with suppress(OSError):
+        age = time.time() - path.stat().st_mtime
+        return 0 <= age < _PAUSE * len(look.current.shard_keys) and words.encode() in path.read_bytes()
+    return False
+
+
+def write_report(look: Look, context: _Context, known: Mapping[str, Metadata] | None = None, failure: str = "") -> None:
+    """Writes a dataset's page. If disk or database refuse, the log says so: the data is what counts.
 
     Args:
         look: The dataset.
         context: Of the step that does it.
         known: Metadata of assets that Dagster does not know yet, by the last part of their keys.
+        failure: Why the run fails, if it does.
     """
     try:
-        write_atomically(look.dataset.layout.report, build_report(look, context.instance, known or {}).encode())
+        report = build_report(look, context.instance, known or {}, failure)
+        write_atomically(look.dataset.layout.report, report.encode())
+    except DBAPIError as error:
+        context.log.warning(f"{look.dataset.layout.report} is not up to date: Dagster's database: {error.orig}")
     except (TfrError, OSError) as error:
         context.log.warning(f"{look.dataset.layout.report} is not up to date: {error}")
 
 
-def build_report(look: Look, instance: dg.DagsterInstance, known: Mapping[str, Metadata]) -> str:
+def build_report(look: Look, instance: dg.DagsterInstance, known: Mapping[str, Metadata], failure: str = "") -> str:
     """Returns a dataset's page as HTML; see `write_report`."""
     parts = ("raw", "merged", "reader_report")
     raw, merged, readers = (known[part] if part in known else _metadata(look, part, instance) for part in parts)
@@ -93,13 +134,14 @@ def build_report(look: Look, instance: dg.DagsterInstance, known: Mapping[str, M
         sections.append(("Readers", _readers_section(readers)))
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     about = (paragraph(look.description) if look.description else "") + paragraph(f"{_records(merged)}As of {written}.")
-    return page(look.dataset.name, about, sections)
+    return page(look.dataset.name, about + (paragraph(failure, "failed") if failure else ""), sections)
 
 
 def _records(merged: Metadata) -> str:
-    if "dagster/row_count" not in merged:
+    records, size = merged.get("dagster/row_count"), merged.get("dagster/size_bytes")
+    if records is None or size is None:  # not merged yet, or by an earlier version
         return ""
-    return f"{merged['dagster/row_count']:,} records, {megabytes(merged['dagster/size_bytes'])}. "
+    return f"{records:,} records, {megabytes(size)}. "
 
 
 def _metadata(look: Look, part: str, instance: dg.DagsterInstance) -> Metadata:
@@ -148,8 +190,7 @@ def _checks_section(checks: list[_Checked]) -> str:
     wrong = [(each.asset, each.check.name, *why) for each in checks for why in each.failed.items()]
     if not wrong:
         return shown
-    more = paragraph(f"… and {len(wrong) - _MOST_ROWS:,} more") if len(wrong) > _MOST_ROWS else ""
-    return shown + subsection("What failed", table(["asset", "check", "partition", "why"], wrong[:_MOST_ROWS]) + more)
+    return shown + subsection("What failed", _capped(["asset", "check", "partition", "why"], wrong))
 
 
 def _raw_section(raw: Metadata) -> str:
@@ -157,9 +198,9 @@ def _raw_section(raw: Metadata) -> str:
         return paragraph("Raw data was not looked at yet.")
     shown = [facts((words, raw[name]) for name, words in _FACTS.items() if name in raw)]
     if "warnings" in raw:
-        shown.append(subsection("Warnings", text(raw["warnings"])))
+        shown.append(subsection("Warnings", text(str(raw["warnings"]))))
     if "first_skipped" in raw:
-        shown.append(subsection("The first files that were left out", text(raw["first_skipped"])))
+        shown.append(subsection("The first files that were left out", text(str(raw["first_skipped"]))))
     for name in ("preview", *(name for name, value in raw.items() if _is_drawn(name, value))):
         shown.append(subsection(name, text(str(raw[name]))))
     return "\n".join(shown)
@@ -171,26 +212,33 @@ def _is_drawn(name: str, value: Any) -> bool:
 
 
 def _files_section(look: Look, files: list[tuple[str, Path]]) -> str:
-    rows, sizes = [], []
+    there, wrong, sizes = [], [], []
     for key, path in files:
         manifest = Manifest.load(path)
         if manifest is None or not path.is_file():
-            rows.append((key, "failed", "", "", str(path)))
+            wrong.append((key, "failed" if path.is_file() else "missing", "", "", str(path)))
             continue
         sizes.append(manifest.bytes)
-        if len(rows) < _MOST_ROWS:
-            rows.append((key, "there", f"{manifest.records:,}", megabytes(manifest.bytes), path.name))
+        there.append((key, "there", f"{manifest.records:,}", megabytes(manifest.bytes), path.name))
     says = f"{len(sizes)} of {len(files)} files are there"
     if sizes:
         says += (
             f", {megabytes(sum(sizes))}; the smallest has {megabytes(min(sizes))}, the largest {megabytes(max(sizes))}"
         )
-    return paragraph(f"{says}.") + table(["part", "state", "records", "size", "file"], rows)
+    return paragraph(f"{says}.") + _capped(["part", "state", "records", "size", "file"], wrong + there)
+
+
+def _capped(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Returns a table of the first rows, and how many more there are."""
+    more = paragraph(f"… and {len(rows) - _MOST_ROWS:,} more") if len(rows) > _MOST_ROWS else ""
+    return table(header, rows[:_MOST_ROWS]) + more
 
 
 def _readers_section(readers: Metadata) -> str:
     shown = []
     if "recommended" in readers:
-        shown.append(paragraph(f"Recommended: {readers['recommended']}, {readers['why']}"))
-    shown += [text(readers[name]) for name in ("readers", "speed", "cycle_length", "batch_size") if name in readers]
+        shown.append(paragraph(f"Recommended: {readers['recommended']}, {readers.get('why', '')}".rstrip(", ")))
+    shown += [
+        text(str(readers[name])) for name in ("readers", "speed", "cycle_length", "batch_size") if name in readers
+    ]
     return "\n".join(shown)

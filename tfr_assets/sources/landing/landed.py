@@ -65,9 +65,8 @@ class SourceFile:
         """
         file = cls(**{**values, "groups": tuple(values["groups"])})
         texts = (file.path, file.format, file.fingerprint, file.signature)
-        if not all(isinstance(text, str) for text in texts) or not all(
-            map(is_count, (file.rows, file.bytes, *file.groups))
-        ):
+        counts = (file.rows, file.bytes, file.most_rows, *file.groups)
+        if not all(isinstance(text, str) for text in texts) or not all(map(is_count, counts)) or not file.most_rows:
             raise TypeError(values)
         return file
 
