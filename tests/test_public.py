@@ -103,7 +103,7 @@ def test_merge_never_overwrites_what_it_merges(tmp_path: Path, monkeypatch: pyte
     before = [path.read_bytes() for path in shards]
     (tmp_path / "link").symlink_to(shards[0].parent)
     for target in (shards[0], tmp_path / "link" / shards[1].name):
-        with pytest.raises(tfr_assets.ConfigError, match="is one of the files to merge.*give another target"):
+        with pytest.raises(tfr_assets.ConfigError, match=r"is one of the files to merge.*give another target"):
             tfr_assets.merge(shards, target)
     assert [path.read_bytes() for path in shards] == before
     for one in (str(shards[0]), shards[0]):
