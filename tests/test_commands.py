@@ -19,8 +19,8 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from tests.documents import PAGES, ROOT, blocks, pages_with
 
+from tests.documents import PAGES, ROOT, blocks, pages_with
 from tests.waiting import wait_for
 from tfr_assets import TFRecordDataset
 

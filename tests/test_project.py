@@ -1,5 +1,7 @@
 """Which project a command works for: that of the working directory, as `dg` finds it, or one that is named."""
 
+import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.project import current_project, find_project
+from tfr_assets.reading.locate.files import locate
 
 CONFIGURED = '[tool.dg.project]\nroot_module = "sales_data"\n'
 
@@ -71,3 +74,35 @@ def test_a_broken_configuration_is_named(elsewhere: Path) -> None:
     (elsewhere / "pyproject.toml").write_text("[tool.dg\n")
     with pytest.raises(ConfigError, match=r"pyproject.toml: .*line 1"):
         find_project()
+
+
+def test_a_project_without_definitions_offers_none_of_its_folders_as_datasets(elsewhere: Path) -> None:
+    (elsewhere / "pyproject.toml").write_text(CONFIGURED)
+    (elsewhere / "documents").mkdir()
+    assert current_project().defs is None
+    with pytest.raises(ConfigError, match=r"there is no dataset 'flights' in .*; there is none at all"):
+        locate("flights")
+
+
+@pytest.mark.parametrize("base", [".", "src"])
+def test_the_projects_own_package_comes_before_an_installed_one(
+    base: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (elsewhere / "project" / base).mkdir(parents=True)
+    (elsewhere / "project" / "pyproject.toml").write_text(CONFIGURED)
+    monkeypatch.chdir(elsewhere / "project")
+    installed, own = elsewhere / "installed" / "sales_data", elsewhere / "project" / base / "sales_data"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").touch()
+    searched = [str(installed.parent), *sys.path]
+    monkeypatch.setattr(sys, "path", list(searched))
+    current_project().make_importable()
+    assert sys.path == searched  # there is no other
+    own.mkdir()
+    (own / "__init__.py").touch()
+    current_project().make_importable()
+    found = importlib.util.find_spec("sales_data")
+    assert found and found.origin == str(own.resolve() / "__init__.py")
+    searched = list(sys.path)
+    current_project().make_importable()
+    assert sys.path == searched

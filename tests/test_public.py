@@ -98,6 +98,41 @@ def test_merge_joins_verified_files(tmp_path: Path) -> None:
         tfr_assets.merge([shards[0], tmp_path / "other.tfrecord"], tmp_path / "all.tfrecord")
 
 
+def test_merge_never_overwrites_what_it_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = tfr_assets.write(TABLE, tmp_path / "out" / "names", shards=2).paths
+    before = [path.read_bytes() for path in shards]
+    (tmp_path / "link").symlink_to(shards[0].parent)
+    for target in (shards[0], tmp_path / "link" / shards[1].name):
+        with pytest.raises(tfr_assets.ConfigError, match=r"is one of the files to merge.*give another target"):
+            tfr_assets.merge(shards, target)
+    assert [path.read_bytes() for path in shards] == before
+    for one in (str(shards[0]), shards[0]):
+        with pytest.raises(tfr_assets.ConfigError, match="give a list of files"):
+            tfr_assets.merge(one, tmp_path / "all.tfrecord")  # type: ignore[arg-type]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tfr_assets.merge([f"~/out/names/{path.name}" for path in shards], "~/all.tfrecord").records == 100
+    assert (tmp_path / "all.tfrecord").is_file()
+
+
+def test_manifests_of_other_programs_are_no_files_of_ours(tmp_path: Path) -> None:
+    tfr_assets.write(TABLE, tmp_path / "names.tfrecord")
+    tfr_assets.merge([tmp_path / "names.tfrecord"], tmp_path / "plain")
+    for content in ("{}", "[]", "no JSON"):
+        (tmp_path / "manifest" / "app.json").write_text(content)
+        assert [(Path(report.path).name, report.ok) for report in tfr_assets.verify(tmp_path)] == [
+            ("names.tfrecord", True), ("plain", True),
+        ]  # fmt: skip
+    (tmp_path / "manifest" / "plain.json").write_text("damaged")
+    (tmp_path / "names.tfrecord").unlink()
+    assert sorted((Path(report.path).name, report.ok) for report in tfr_assets.verify(tmp_path)) == [
+        ("names.tfrecord", False), ("plain", False),
+    ]  # fmt: skip
+    (tmp_path / "only" / "manifest").mkdir(parents=True)
+    (tmp_path / "only" / "manifest" / "app.json").write_text("{}")
+    with pytest.raises(tfr_assets.ConfigError, match="there is no TFRecord file"):
+        tfr_assets.verify(tmp_path / "only")
+
+
 def test_a_static_type_checker_knows_what_is_public(tmp_path: Path) -> None:
     mypy = pytest.importorskip("mypy.api")
     script = tmp_path / "use.py"

@@ -10,6 +10,7 @@ import os
 import sys
 import tomllib
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -38,19 +39,32 @@ class Project:
     location: str
 
     @property
-    def defs(self) -> Path:
-        """Folder that holds a folder for each dataset. Imports nothing."""
+    def defs(self) -> Path | None:
+        """Folder that holds a folder for each dataset; None where it lies outside of the project. Imports nothing."""
         parts = self.defs_module.split(".")
-        return next((path for path in (base.joinpath(*parts) for base in self._bases) if path.is_dir()), self.root)
+        return next((path for path in (base.joinpath(*parts) for base in self._bases) if path.is_dir()), None)
 
     @property
     def _bases(self) -> tuple[Path, Path]:
         return self.root / "src", self.root
 
     def make_importable(self) -> None:
-        """Puts the project's package on the module search path, unless it is installed."""
-        if importlib.util.find_spec(self.root_module.partition(".")[0]) is None:
+        """Has the project's own package imported, also where another one of its name is installed.
+
+        One that is installed is taken where the project's folder holds none.
+        """
+        package = self.root_module.partition(".")[0]
+        if package in sys.modules:
+            return
+        found = importlib.util.find_spec(package)
+        has_own = any((base / name).exists() for base in self._bases for name in (package, f"{package}.py"))
+        if found is None or (has_own and not self._holds(found)):
             sys.path[:0] = [str(base) for base in self._bases if base.is_dir()]
+
+    def _holds(self, package: ModuleSpec) -> bool:
+        """Tells whether a package, or module, lies in the project's folder."""
+        folders = package.submodule_search_locations or [str(Path(package.origin or "/").parent)]
+        return any(Path(folder).resolve().is_relative_to(self.root.resolve()) for folder in folders)
 
 
 def find_project(start: Path | None = None) -> Project | None:

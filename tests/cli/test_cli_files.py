@@ -64,6 +64,32 @@ def test_a_dataset_is_meant_where_no_path_is_called_so(
     assert f"no TFRecord file in {tmp_path.name}" in done.stderr
 
 
+def test_a_broken_project_around_does_not_concern_files(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.dg\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TFR_DATA", raising=False)
+    monkeypatch.delenv("TFR_PROJECT", raising=False)
+    for command in ("verify", "inspect"):
+        assert tfr(command, file).returncode == 0
+    done = tfr("verify", "flights")
+    assert done.returncode == 2 and "pyproject.toml" in done.stderr
+
+
+def test_dagster_is_not_imported_for_a_mistyped_path(tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        from tfr_assets.cli import cli
+        try:
+            cli(["verify", "no/such-file.tfrecord"])
+        except SystemExit as end:
+            print(end.code, "dagster" in sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2", "False"]
+
+
 def test_a_flipped_bit_is_named_with_file_record_offset_and_kind(file: Path) -> None:
     content = bytearray(file.read_bytes())
     size = int.from_bytes(content[:8], "little") + 16

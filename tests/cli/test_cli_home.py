@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import Terminal
+from tfr_assets.cli.instance import log_folder
 
 Mount = Callable[[Path, str], None]
 
@@ -106,3 +107,17 @@ def check_one_line(said: str, home: Path) -> None:
     (line,) = said.strip().splitlines()
     assert line.startswith(f"tfr: DAGSTER_HOME={home}: Dagster cannot store its runs there: ")
     assert line.endswith("or set DAGSTER_HOME to another folder")
+
+
+@pytest.mark.parametrize("home", ["", "elsewhere", ".dagster"])
+def test_logs_lie_in_one_folder_wherever_the_home_is(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.dg.project]\nroot_module = "sales_data"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TFR_PROJECT", raising=False)
+    monkeypatch.setenv("DAGSTER_HOME", home and str(tmp_path / home))
+    assert log_folder() == tmp_path / (home if home == "elsewhere" else "") / ".dagster"
+    if not home:
+        (tmp_path / "dagster.yaml").touch()
+        assert log_folder() == tmp_path / ".dagster"

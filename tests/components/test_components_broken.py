@@ -73,6 +73,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("no-name", "no.name"):  # which is the mistake
         (root / "tfr_assets" / "defs" / name).mkdir()
         (root / "tfr_assets" / "defs" / name / "defs.yaml").write_text(GOOD)
+    for path in ("here/twin", "there/twin", "good/.ipynb_checkpoints", ".hidden/good"):
+        (root / "tfr_assets" / "defs" / path).mkdir(parents=True)
+        (root / "tfr_assets" / "defs" / path / "defs.yaml").write_text(GOOD)
+        (root / "tfr_assets" / "defs" / path / "fails-checkpoint.py").write_text(
+            "raise ValueError" if "." in path else ""
+        )
     (root / "tfr_assets" / "defs" / "__init__.py").touch()
     (root / "tfr_assets" / "defs" / "more.py").write_text(
         "import dagster as dg\n\n\n@dg.asset\ndef more() -> None:\n    pass\n"
@@ -108,6 +114,8 @@ print(json.dumps({"said": said, "keys": [k.to_user_string() for k in graph.get_a
     for number in range(1, len(HOSTILE) + 1):
         assert "cannot be loaded" in found["said"][f"broken_{number}"]
         assert f"broken_{number}/defs.yaml" in found["said"][f"broken_{number}"]
+    for folder in ("here", "there"):
+        assert f"{folder}/twin/defs.yaml" in found["said"]["twin"]
 
 
 def test_the_command_line_lists_all_and_loads_the_good_one(home: Path) -> None:
@@ -115,6 +123,8 @@ def test_the_command_line_lists_all_and_loads_the_good_one(home: Path) -> None:
     assert listed.returncode == 2
     rows = {row["name"]: row for row in json.loads(listed.stdout)}
     assert rows["good"]["shards"] == 2
+    assert ".ipynb_checkpoints" not in rows
+    assert re.search(r"two datasets are called 'twin': .*here/twin.* and .*there/twin", rows["twin"]["error"])
     for number, (_, says) in enumerate(HOSTILE.values(), 1):
         assert re.search(says, rows[f"broken_{number}"]["error"], re.DOTALL), rows[f"broken_{number}"]["error"]
         assert f"broken_{number}" in listed.stderr

@@ -17,6 +17,7 @@ import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
 from tests.waiting import wait_for
+from tfr_assets.components.runs.steps.crew import Crew, TemplateDied, prepare, stop_prepared
 from tfr_assets.layout import shard_keys
 
 from .conftest import SHARDS
@@ -409,3 +410,12 @@ def template_of(pid: int) -> int:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     (template,) = [child for child in children if "steps.template" in Path(f"/proc/{child}/cmdline").read_text()]
     return int(template)
+
+
+def test_a_template_that_dies_at_once_is_told_of_where_a_worker_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    job = "x" * (4 << 20)  # more than fits into the connection: it would be waited for that somebody reads it
+    with Crew("no_such_module", job, None) as crew, pytest.raises(TemplateDied, match="ended with exit code 1"):
+        crew.start("step", None)
+    prepare("few")
+    stop_prepared()

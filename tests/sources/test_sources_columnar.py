@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tfr_assets.errors import ConfigError, SchemaError, SourceChanged, SourceError
 from tfr_assets.sources import Source, preview, read_rows, take_inventory
+from tfr_assets.sources.tables.repeated import longest_in_batch
 from tfr_assets.sources.tables.schemas import plain_schema
 
 
@@ -311,6 +312,12 @@ def test_values_that_are_held_once_and_repeated_fill_no_memory(
         at += batch.num_rows
     assert at == 1000
     assert most < 200 << 20  # of 530 MB
+
+
+def test_repeated_values_of_maps_count() -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1, 0], pa.int32()), pa.array(["x" * 100, "y"]))
+    column = pa.MapArray.from_arrays([0, 1, 4], pa.array(list("abcd")), texts)
+    assert longest_in_batch(pa.record_batch({"m": column})) == 200  # two entries a row
 
 
 MEASURE = """

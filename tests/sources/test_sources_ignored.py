@@ -108,6 +108,17 @@ def test_nothing_but_links_loops_and_closed_folders_are_told_of(tmp_path: Path) 
         take_inventory(parse_source(str(folder)), landing)
 
 
+@pytest.mark.parametrize("hidden", [".git", ".Trash-0", "_tmp"])
+def test_hidden_folders_of_tables_are_not_looked_into(hidden: str, tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", {"1.csv": b"a\n1\n", f"{hidden}/part=2/2.csv": b"a\n2\n"})
+    (folder / hidden / "up").symlink_to(folder)  # which is refused elsewhere
+    inventory = take_inventory(parse_source(str(folder)), tmp_path / "landing")
+    assert (inventory.rows, inventory.warnings) == (1, ())
+    (folder / "_delta_log").mkdir()
+    with pytest.raises(SourceError, match="is a Delta table"):
+        take_inventory(parse_source(str(folder)), tmp_path / "landing")
+
+
 def test_tables_among_parts_tell_of_links(tmp_path: Path) -> None:
     pictures = write(tmp_path / "images", {"1.png": encoded(image(), "PNG")})
     facts = write(tmp_path / "facts", {"1.csv": b"id,v\n1,2\n"})

@@ -48,10 +48,12 @@ class _Files(click.Path):
     """A file or folder; or a dataset's name, which stands for its folder where nothing else is called so."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from tfr_assets.layout import data_root
+        if not Path(value).exists():  # else it is of no account whether there is a project, and a whole one
+            from tfr_assets.layout import data_root
 
-        folder = data_root() / value
-        return super().convert(folder if folder.is_dir() and not Path(value).exists() else value, param, ctx)
+            folder = data_root() / value
+            value = folder if folder.is_dir() else value
+        return super().convert(value, param, ctx)
 
 
 class _DatasetOrFiles(_Files):
@@ -60,7 +62,8 @@ class _DatasetOrFiles(_Files):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from tfr_assets.layout import data_root
 
-        if not Path(value).exists() and not (data_root() / value).is_dir():
+        is_name = re.fullmatch("[A-Za-z0-9_]+", value) and not Path(value).exists()
+        if is_name and not (data_root() / value).is_dir():
             from tfr_assets.components.config.load import dataset_names
 
             if find_project() and value in dataset_names():
@@ -219,12 +222,12 @@ def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Pro
     prepare(names[0])  # imports what steps need while this process imports Dagster
     try:
         with importing():
-            from tfr_assets.cli.instance import dagster_home, open_instance
+            from tfr_assets.cli.instance import log_folder, open_instance
             from tfr_assets.cli.terminal import stderr_to, steps_bar
 
             chosen = [_dataset(name) for name in dict.fromkeys(names)]
         outcomes: list[Outcome] = []
-        with open_instance() as instance, stderr_to(dagster_home() / ".dagster" / "tfr-run.log"):
+        with open_instance() as instance, stderr_to(log_folder() / "tfr-run.log"):
             for number, dataset in enumerate(chosen):
                 if number:
                     prepare(dataset.name)

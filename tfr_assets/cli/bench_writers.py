@@ -17,11 +17,11 @@ def bench_writers(dataset: "Dataset", options: "WriterTrials") -> "Comparison":
         TfrError: As `tfr_assets.bench.writers.comparison.try_writer`.
     """
     from tfr_assets.bench.writers.comparison import compare
-    from tfr_assets.cli.instance import dagster_home
+    from tfr_assets.cli.instance import log_folder
     from tfr_assets.components.assets.writers import measure
 
     names = options.only
-    with stderr_to(dagster_home() / ".dagster" / "tfr-bench.log"), steps_bar(dataset.name) as bar:
+    with stderr_to(log_folder() / "tfr-bench.log"), steps_bar(dataset.name) as bar:
         for done, name in enumerate(names):
             bar(name, done, len(names))
             measure(dataset, name, options)

@@ -30,6 +30,16 @@ def dagster_home() -> Path:
     return project if (project / "dagster.yaml").is_file() else project / ".dagster"
 
 
+def log_folder() -> Path:
+    """Returns where a command puts what Dagster and TensorFlow say on the way: `.dagster` of `dagster_home()`.
+
+    Raises:
+        ConfigError: As `dagster_home`.
+    """
+    home = dagster_home()
+    return home if home.name == ".dagster" else home / ".dagster"
+
+
 @contextmanager
 def open_instance() -> Iterator[dg.DagsterInstance]:
     """Yields the instance of `dagster_home()`, after it has ended runs of dead processes.

@@ -4,23 +4,28 @@ python -m tfr_assets.cli.ui [PORT]
 """
 
 import ctypes
+import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.2
 _SECONDS_TO_END = 15.0  # that runs have to stop their steps after the rest is gone
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _SAYS = """\
 The UI is at http://{host}:{port}/asset-groups: the lineage of all datasets.
 Schedules and sensors run as long as this does. Ctrl-C ends it."""
+_TAKEN = """\
+Port {port} is in use, maybe by another `make ui`. End what uses it, or choose another port: make ui PORT={other}"""
 _WARNINGS = "ignore:Parameter `execution_type`"  # about an argument that Dagster's own code passes
 
 
@@ -31,35 +36,55 @@ def main(port: int) -> int:
         port: Where the UI is to answer.
 
     Returns:
-        The exit code: 0 if a signal ended it.
+        The exit code: 0 if a signal ended it, 2 if the port is in use.
     """
+    if _is_taken(port):
+        print(_TAKEN.format(port=port, other=port + 1), file=sys.stderr)
+        return 2
     dg = str(Path(sys.executable).with_name("dg"))
     # warnings of the daemon are of no use here: the UI shows ticks, runs and what they say
     command = [dg, "dev", "--no-check-yaml", "--log-level", "error", "--host", _HOST, "--port", str(port)]
     environment = os.environ | {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", _WARNINGS)}
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what its processes leave behind is this one's to wait for
-    # in a session of its own, so that one Ctrl-C is one signal to all of it, and a second one does no harm
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what its processes leave behind is this one's to wait for
     ended: list[int] = []
-
-    def end(signum: int, frame: object) -> None:
-        if not ended:
-            os.killpg(process.pid, signal.SIGINT)
-        ended.append(signum)
-
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
-    while process.poll() is None and not ended:
-        if _answers(port):
-            print(_SAYS.format(host=_HOST, port=port), flush=True)
-            break
+        signal.signal(number, lambda signum, _: ended.append(signum))
+    # in a session of its own, so that one Ctrl-C is one signal to all of it, and a second one does no harm
+    process = subprocess.Popen(
+        command, env=environment, start_new_session=True, preexec_fn=partial(_end_with, os.getpid(), libc)
+    )
+    says, interrupt_at = _SAYS, 0.0
+    while (code := process.poll()) is None:
+        if ended and time.monotonic() > interrupt_at:
+            os.killpg(process.pid, signal.SIGINT)
+            interrupt_at = time.monotonic() + _SECONDS_TO_END  # the first one may get lost while Python starts
+        elif says and not ended and _answers(port) and process.poll() is None:
+            print(says.format(host=_HOST, port=port), flush=True)
+            says = ""
         time.sleep(_POLL_SECONDS)
-    code = process.wait()
     if not _all_gone(_SECONDS_TO_END):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         _all_gone(_SECONDS_TO_END)
     return 0 if ended else code
+
+
+def _end_with(parent: int, libc: ctypes.CDLL) -> None:
+    """Has the kernel interrupt the new process when its parent is killed."""
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+    if os.getppid() != parent:  # it was killed before that took effect
+        os._exit(1)
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of an ended UI do not count
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def _all_gone(seconds: float) -> bool:
@@ -76,7 +101,7 @@ def _all_gone(seconds: float) -> bool:
 
 def _answers(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{_HOST}:{port}/server_info", timeout=5):
+        with urllib.request.urlopen(f"http://{_HOST}:{port}/server_info", timeout=1):
             return True
     except (urllib.error.URLError, OSError):
         return False

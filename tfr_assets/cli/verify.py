@@ -54,7 +54,7 @@ def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport
     Returns:
         A report of each other file that is missing or not of the plan.
     """
-    folders = [path for path in map(Path.absolute, paths) if path.parent == data_root()]
+    folders = [path for path in map(Path.absolute, paths) if not path.is_file() and path.parent == data_root()]
     if not folders or find_project() is None:  # a copy of a dataset's folder can be verified anywhere
         return []
     from tfr_assets.components.config.load import (  # Dagster: only where a dataset is meant

@@ -41,13 +41,13 @@ def batches(
 
     All CRCs are checked. Values and types are those of the tables in `tfr_assets.reading.tensors.spec`, as:
 
-    | there         | `numpy`                          | `arrow`, `pandas`                                    |
-    |---------------|----------------------------------|------------------------------------------------------|
-    | dense numbers | array (B, …)                     | the same type; inner sizes are fixed-size lists      |
-    | strings       | `records.arrow.arrays.Strings`         | large_string where the column was text, else binary  |
-    | ragged        | `records.arrow.arrays.Ragged`          | large_list                                           |
-    | absent scalar integers | an empty row of a `Ragged` | null                                              |
-    | absent strings         | empty                    | null                                                 |
+    | there                  | `numpy`                        | `arrow`, `pandas`                                   |
+    |------------------------|--------------------------------|-----------------------------------------------------|
+    | dense numbers          | array (B, …)                   | the same type; inner sizes are fixed-size lists     |
+    | strings                | `records.arrow.arrays.Strings` | large_string where the column was text, else binary |
+    | ragged                 | `records.arrow.arrays.Ragged`  | large_list                                          |
+    | absent scalar integers | an empty row of a `Ragged`     | null                                                |
+    | absent strings         | empty                          | null                                                |
 
     Args:
         name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.

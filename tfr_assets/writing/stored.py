@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfr_assets.errors import ConfigError, DamagedFile
-from tfr_assets.layout import data_root
+from tfr_assets.layout import data_root, index_path
 
 if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
@@ -33,7 +33,8 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
             continue
         for folder, folders, names in os.walk(path):
             here = Path(folder)
-            promised = {file.stem for file in (here / "manifest").glob("*.json")}
+            manifests = (here / "manifest").glob("*.json")  # some may be those of another program
+            promised = {manifest.stem for manifest in manifests if _is_written_here(here / manifest.stem)}
             if promised:
                 folders[:] = [name for name in folders if name not in _OURS]
             folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -45,6 +46,13 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
 def _looks_like_one(name: str) -> bool:
     lower = name.lower()
     return not lower.startswith(".") and _NAME.search(lower) is not None and not lower.endswith((".json", ".idx"))
+
+
+def _is_written_here(path: Path) -> bool:
+    """Tells whether what lies below `manifest` for a file is a manifest of ours, be it damaged."""
+    from tfr_assets.records.frames.manifest import Manifest
+
+    return _looks_like_one(path.name) or index_path(path).exists() or Manifest.load(path) is not None
 
 
 def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None) -> "list[FileReport]":
@@ -129,7 +137,7 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
         The manifest of the merged file.
 
     Raises:
-        ConfigError: There is no file to merge, or they have different features.
+        ConfigError: There is no file to merge, they have different features, or the target is one of them.
         DamagedFile: A file is gone, damaged or without a manifest, or compressions differ.
         WriteError: The file system refused. In every case, what lay under the target's name is as it was.
     """
@@ -137,8 +145,14 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
     from tfr_assets.records.frames.report import examine_written
     from tfr_assets.storage.atomic import refusals
 
+    if isinstance(files, str | os.PathLike):
+        raise ConfigError(f"files={str(files)!r}: give a list of files, such as sorted(folder.glob('names-*'))")
+    paths = [Path(file).expanduser() for file in files]
+    place = Path(target).expanduser().absolute()
+    if place.resolve() in {path.resolve() for path in paths}:
+        raise ConfigError(f"{place} is one of the files to merge, and would be overwritten; give another target")
     inputs: list[tuple[Path, Manifest]] = []
-    for path in map(Path, files):
+    for path in paths:
         report, manifest = examine_written(path)
         if not report.ok:
             raise DamagedFile(f"{path} cannot be merged: {report.faults[0] if report.faults else 'it is damaged'}")
@@ -150,7 +164,6 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
     features = inputs[0][1].features
     if any(manifest.features != features for _, manifest in inputs):
         raise ConfigError("files of different features cannot be merged; their manifests differ in `features`")
-    place = Path(target).expanduser().absolute()
     made_from = {"merge": [manifest.digest for _, manifest in inputs]}
     with refusals(place):
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """The datasets of a project, as their YAML files describe them: all of them, or the one that a command needs."""
 
+from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -55,18 +56,22 @@ def load_all(project: Project | None = None) -> dg.Definitions:
     try:
         for file in _files(project):
             check_yaml(file)
+        for name, count in Counter(dataset_names(project)).items():
+            if count > 1:
+                _file(name, project)
         return dg.load_from_defs_folder(path_within_project=project.root)
     except Exception:  # Dagster raises errors of many types, and tells of one dataset only
-        parts, is_broken = [], False
+        parts: list[dg.Definitions] = []
+        broken: dict[str, ConfigError] = {}
         for file in _files(project):
             try:
                 parts.append(_definitions(file, project))
             except ConfigError as error:
-                is_broken = True
-                parts.append(build_broken(file.parent.name, error))
-        if not is_broken:  # it is a Python file that raises
+                broken[file.parent.name] = error
+        if not broken:  # it is a Python file that raises
             raise
-    others = sorted(path for path in tree.defs_module_path.rglob("*.py") if path.name != "__init__.py")
+    parts += [build_broken(name, error) for name, error in broken.items()]
+    others = [path for path in _visible("*.py", tree) if path.name != "__init__.py"]
     parts += [dg.load_definitions_from_module(import_module(_module_of(path, tree))) for path in others]
     return dg.Definitions.merge(*parts)
 
@@ -76,6 +81,7 @@ def _definitions(file: Path, project: Project) -> dg.Definitions:
     tree = _tree(file, project)
     component = _component(file, tree)
     if isinstance(component, TFRecordDataset):
+        _file(file.parent.name, project)
         _dataset(component, file, project)
     try:
         return tree.build_defs()
@@ -123,11 +129,37 @@ def _defs(project: Project) -> dg.ComponentTree:
 
 
 def _file(name: str, project: Project) -> Path:
-    return next(file for file in _files(project) if file.parent.name == name)
+    """Returns the YAML file of a dataset.
+
+    Raises:
+        ConfigError: There is none; or there are two, and all that is made of them would have the same names.
+    """
+    files = [file for file in _files(project) if file.parent.name == name]
+    if len(files) > 1:
+        files = [file for file in files if _may_be_dataset(file, project)] or files[:1]
+    if not files:
+        raise ConfigError(f"there is no dataset {name!r} in {_defs(project).defs_module_path}")
+    if len(files) > 1:
+        raise ConfigError(f"two datasets are called {name!r}: {files[0]} and {files[1]}. Rename one of the folders")
+    return files[0]
+
+
+def _may_be_dataset(file: Path, project: Project) -> bool:
+    try:
+        return isinstance(_component(file, _tree(file, project)), TFRecordDataset)
+    except ConfigError:
+        return True
 
 
 def _files(project: Project) -> list[Path]:
-    return sorted(_defs(project).defs_module_path.rglob("defs.yaml"))
+    return _visible("defs.yaml", _defs(project))
+
+
+def _visible(name: str, tree: dg.ComponentTree) -> list[Path]:
+    """Returns files below `defs/`, but for hidden folders such as `.ipynb_checkpoints`: Dagster ignores them, too."""
+    folder = tree.defs_module_path
+    found = [file.relative_to(folder) for file in folder.rglob(name)]
+    return sorted(folder / file for file in found if not any(part.startswith(".") for part in file.parts))
 
 
 def _tree(file: Path, project: Project) -> dg.ComponentTree:

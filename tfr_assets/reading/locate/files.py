@@ -72,7 +72,7 @@ def locate(
 def _check_name(name: str, root: Path) -> None:
     """Refuses the name of a dataset that is neither on disk nor defined."""
     project = find_project()
-    folders = [root, *([project.defs] if project else [])]
+    folders = [root, *([project.defs] if project and project.defs else [])]
     entries = [entry for parent in folders if parent.is_dir() for entry in parent.iterdir() if entry.is_dir()]
     known = sorted({entry.name for entry in entries if entry.name[0] not in "_."})
     if name in known:

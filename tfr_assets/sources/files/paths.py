@@ -92,7 +92,7 @@ def _on_disk(given: str, follow_links: bool, links: list[str]) -> tuple[list[str
     if path.is_dir():
         tree = LocalTree(str(path), None, follow_links, hidden=True)
         entries = tree.entries(_refuse_folder(path), _noting(links, path))
-        listed = {f"{path}/{entry}": entry for entry in entries if not entry.endswith("/")}
+        listed = {f"{path}/{entry}": entry for entry in entries if entry.endswith("_delta_log/") or entry[-1] != "/"}
         return _data_files(given, listed, links), True
     if glob.has_magic(str(path)):
         tree = LocalTree(*split_pattern(str(path)), follow_links)

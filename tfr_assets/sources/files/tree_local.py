@@ -22,7 +22,8 @@ class LocalTree:
         root: Absolute path of the folder.
         pattern: Of files below it; None: all that are not hidden.
         follow_links: Whether links are followed that lead out of the folder.
-        hidden: Whether names that begin with a dot or an underscore count, where there is no pattern.
+        hidden: Whether names that begin with a dot or an underscore count, where there is no pattern; such folders are
+            not looked into in any case.
         threads: How many threads reading is spread over.
         is_remote: False.
     """
@@ -70,7 +71,7 @@ class LocalTree:
                     if entry.is_symlink() and not stays(folder + entry.name):
                         leads_out(path)
                         continue
-                    if path.endswith("/"):
+                    if path.endswith("/") and not is_hidden(entry.name):
                         pending.append((path, (*above, here)))
                     yield path
 

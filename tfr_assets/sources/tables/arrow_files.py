@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -169,10 +169,19 @@ def fitting_rows(size: int, rows: int, most: int) -> int:
 
 @contextmanager
 def _parquet(file: RawFile) -> Iterator[pq.ParquetFile]:
-    with ExitStack() as stack:
-        opened = file.path if file.is_local else stack.enter_context(file.open())
-        # Without pre-buffering, columns are read through small buffers instead of whole row groups at once.
-        yield stack.enter_context(pq.ParquetFile(opened, **_PARQUET))
+    # Without pre-buffering, columns are read through small buffers instead of whole row groups at once.
+    with _opened(file) as opened, pq.ParquetFile(opened, **_PARQUET) as parquet:
+        yield parquet
+
+
+@contextmanager
+def _opened(file: RawFile) -> Iterator[str | BinaryIO]:
+    """Yields what `pq.ParquetFile` opens: a local file's path, or the bytes of a remote one."""
+    if file.is_local:
+        yield file.path
+        return
+    with file.open() as stream:
+        yield stream
 
 
 def _describe_parquet(file: RawFile, names: ClassNames | None) -> Contents:
@@ -189,9 +198,7 @@ def _describe_parquet(file: RawFile, names: ClassNames | None) -> Contents:
         names = class_names(parquet.schema_arrow) if names is None else names
         extremes = {path: _extremes(groups, column) for path, _, column in _leaves(schema) if path in names}
         page = max(map(_page_bytes, groups), default=0)
-        with ExitStack() as stack:
-            opened = file.path if file.is_local else stack.enter_context(file.open())
-            most_rows = most_rows_of_parquet(opened, meta, **_PARQUET)
+        most_rows = most_rows_of_parquet(_opened(file), meta, **_PARQUET)
         return Contents(schema, rows, counts, page, fitting(names, extremes), most_rows)
 
 

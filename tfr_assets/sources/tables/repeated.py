@@ -4,6 +4,7 @@ How large rows become is then not told by the file's size, but by its dictionari
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -25,8 +26,10 @@ def longest_in_batch(batch: pa.RecordBatch) -> int:
 
 
 def _longest(array: pa.Array) -> int:
-    """Returns the length of the longest value of a dictionary, however deep it lies in lists and structs."""
+    """Returns the length of the longest value of a dictionary, however deep it lies in lists, maps and structs."""
     kind = array.type
+    types = pa.types
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind)
     if pa.types.is_dictionary(kind):
         values = array.dictionary
         if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
@@ -37,16 +40,16 @@ def _longest(array: pa.Array) -> int:
         return 0
     if pa.types.is_struct(kind):
         return sum(_longest(array.field(index)) for index in range(kind.num_fields))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list:
         return _longest(array.values) * max(1, len(array.values) // max(len(array), 1))
     return 0
 
 
-def most_rows_of_parquet(file: Any, meta: pq.FileMetaData, **options: Any) -> int:
+def most_rows_of_parquet(file: AbstractContextManager[Any], meta: pq.FileMetaData, **options: Any) -> int:
     """Returns the most rows of a batch of a Parquet file, so that its repeated values fit into memory.
 
     Args:
-        file: What `pq.ParquetFile` opens.
+        file: What `pq.ParquetFile` opens; it is opened only where there may be such values.
         meta: The file's.
         options: Further arguments of `pq.ParquetFile`.
     """
@@ -56,7 +59,7 @@ def most_rows_of_parquet(file: Any, meta: pq.FileMetaData, **options: Any) -> in
     if not names:
         return MOST_ROWS
     longest = 0.0
-    with pq.ParquetFile(file, read_dictionary=names, **options) as parquet:
+    with file as opened, pq.ParquetFile(opened, read_dictionary=names, **options) as parquet:
         for index, (group, of_group) in enumerate(zip(groups, suspects, strict=True)):
             if of_group:
                 longest = max(longest, _longest_in_group(parquet, index, group, of_group))

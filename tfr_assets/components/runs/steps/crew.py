@@ -107,13 +107,15 @@ class Template:
         self._first, worker = Pipe()
         self._complete, self._first_is_there = False, False
         code = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid())
-        with theirs, worker:
-            # in a process group of its own: Ctrl-C is for the run's process, which tells the workers, once
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code], pass_fds=[theirs.fileno()], process_group=0, stdin=subprocess.DEVNULL
-            )
-            self._requests.send(("prepare", preload, job))
-            send_handle(self._requests, worker.fileno(), self.process.pid)
+        with worker:
+            with theirs:
+                # in a process group of its own: Ctrl-C is for the run's process, which tells the workers, once
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", code], pass_fds=[theirs.fileno()], process_group=0, stdin=subprocess.DEVNULL
+                )
+            with suppress(TemplateDied):  # if it died at once, `fork` says so, and how
+                self._request("prepare", preload, job)
+                self._pass(worker.fileno())
 
     @property
     def complete(self) -> bool:
