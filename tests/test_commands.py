@@ -45,6 +45,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(PROJECT, copy, ignore=left_out, dirs_exist_ok=True)
     (copy / ".venv").mkdir()
     (copy / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    for name in ("lib", "pyvenv.cfg"):  # by which the interpreter knows that it is an environment's
+        if (Path(sys.prefix) / name).exists():
+            (copy / ".venv" / name).symlink_to(Path(sys.prefix) / name)
     for stamp in (".created", ".samples", ".dev"):
         (copy / ".venv" / stamp).touch()
     return copy
