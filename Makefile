@@ -8,7 +8,7 @@ export DAGSTER_DISABLE_TELEMETRY := 1
 TORTURE := tests/torture $(wildcard tests/records/test_fuzz_decode.py tests/components/test_components_steps.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test torture test-e2e bench docs lint types check clean
+.PHONY: help run ui test torture test-e2e pictures bench docs lint types check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test-e2e: $(VENV)/.e2e ## try the UI in a real browser: Chromium, which root get
 	@command -v chromium chromium-browser google-chrome >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium fonts-dejavu-core; }
 	@$(BIN)/python -m pytest tests/e2e -rs
+
+pictures: export TFR_PICTURES := $(CURDIR)/docs
+pictures: test-e2e ## take the pictures of README and docs anew, while the UI is tried
 
 bench: $(VENV)/.dev ## measure speed and memory, as ratios within one run
 	@$(BIN)/python -m tests.bench

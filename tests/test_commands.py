@@ -193,7 +193,7 @@ def here(folder: Path) -> list[str]:
 def test_make_help_lists_every_target(project: Path) -> None:
     done = make(project, "help")
     assert done.returncode == 0
-    for target in ("run", "ui", "test", "test-e2e", "bench", "docs", "lint", "types", "clean"):
+    for target in ("run", "ui", "test", "test-e2e", "pictures", "bench", "docs", "lint", "types", "clean"):
         assert f"make {target} " in done.stdout
 
 
