@@ -31,6 +31,7 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.project import find_project
 
 DATA_VARIABLE = "TFR_DATA"
+RECOMMENDATION = "recommendation.json"
 MAX_SHARDS = 99_999  # five digits in a shard's name
 _SHARD_NAME = re.compile(r"(.*\.tfrecord-)\d{5}-of-(\d{5})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
@@ -177,7 +178,7 @@ class Layout:
     @cached_property
     def recommendation(self) -> Path:
         """File that says which reader to use."""
-        return self.readers / "recommendation.json"
+        return self.readers / RECOMMENDATION
 
     @cached_property
     def writers(self) -> Path:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ _LAUNCH = """mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { _
     ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
 _TERMINATE = """mutation($id: String!) { terminateRun(runId: $id) { __typename
     ... on PythonError { message } ... on TerminateRunFailure { message } } }"""
+_DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType lastHeartbeatTime } } } }"
 _HISTORY = """query($job: String!) {
     pipelineOrError(params: {
         pipelineName: $job, repositoryName: "__repository__", repositoryLocationName: "tfr_assets"
@@ -39,12 +41,14 @@ class Ui:
 
     terminal: Terminal
     port: int = 0
+    since: float = 0.0
     processes: list["subprocess.Popen[str]"] = field(default_factory=list)
 
     def start(self) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
+        self.since = time.time()
         webserver = ["dagster_webserver", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", str(self.port)]
         self.processes = [
             subprocess.Popen(
@@ -84,8 +88,11 @@ class Ui:
         return str(found["run"]["runId"])
 
     def _answers(self) -> bool:
+        """Whether the webserver answers, and the daemon looks at queued runs and at dead ones."""
         try:
-            return bool(self.ask("{ version }"))
+            daemons = self.ask(_DAEMONS)["instance"]["daemonHealth"]["allDaemonStatuses"]
+            beats = {each["daemonType"]: each["lastHeartbeatTime"] or 0 for each in daemons}
+            return min(beats[daemon] for daemon in ("QUEUED_RUN_COORDINATOR", "MONITORING")) > self.since
         except (urllib.error.URLError, ConnectionError):
             assert all(process.poll() is None for process in self.processes), self.log()
             return False
@@ -128,7 +135,7 @@ def test_a_killed_run_of_the_terminal_ends_within_a_poll_and_lets_the_queue_go_o
     killed = ui.terminal.runs()[-1].run_id
     waiting = ui.launch_raw()
     assert run_of(ui, waiting).tags["tfr/dataset"] == "few"  # though no job says so
-    assert run_of(ui, waiting).status is Status.QUEUED
+    assert run_of(ui, waiting).status is Status.QUEUED, (run_of(ui, killed), ui.log())
     os.kill(process.pid, signal.SIGKILL)
     ui.terminal.hold.unlink()
     wait_for_status(ui, killed, Status.FAILURE)

@@ -17,10 +17,12 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from tfr_assets.components.runs.steps.template import end_with
+
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.2
 _SECONDS_TO_END = 15.0  # that runs have to stop their steps after the rest is gone
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 _SAYS = """\
 The UI is at http://{host}:{port}/asset-groups: the lineage of all datasets.
 Schedules and sensors run as long as this does. Ctrl-C ends it."""
@@ -45,14 +47,13 @@ def main(port: int) -> int:
     # warnings of the daemon are of no use here: the UI shows ticks, runs and what they say
     command = [dg, "dev", "--no-check-yaml", "--log-level", "error", "--host", _HOST, "--port", str(port)]
     environment = os.environ | {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", _WARNINGS)}
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what its processes leave behind is this one's to wait for
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what its processes leave behind is this one's to wait for
     ended: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, _: ended.append(signum))
     # in a session of its own, so that one Ctrl-C is one signal to all of it, and a second one does no harm
     process = subprocess.Popen(
-        command, env=environment, start_new_session=True, preexec_fn=partial(_end_with, os.getpid(), libc)
+        command, env=environment, start_new_session=True, preexec_fn=partial(end_with, os.getpid(), signal.SIGINT)
     )
     says, interrupt_at = _SAYS, 0.0
     while (code := process.poll()) is None:
@@ -68,13 +69,6 @@ def main(port: int) -> int:
             os.killpg(process.pid, signal.SIGKILL)
         _all_gone(_SECONDS_TO_END)
     return 0 if ended else code
-
-
-def _end_with(parent: int, libc: ctypes.CDLL) -> None:
-    """Has the kernel interrupt the new process when its parent is killed."""
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-    if os.getppid() != parent:  # it was killed before that took effect
-        os._exit(1)
 
 
 def _is_taken(port: int) -> bool:

@@ -1,8 +1,6 @@
 """What `tfr verify` does with files: examines them behind a progress bar, and holds datasets against their plans."""
 
-import os
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -12,14 +10,15 @@ from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.project import find_project
-from tfr_assets.records.frames.report import FileReport, examine_written, faulty, unread
+from tfr_assets.records.frames.report import FileReport, faulty, unread
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Note
 from tfr_assets.writing.audit_plan import audit_plan
+from tfr_assets.writing.stored import examine_files
 
 
 def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: int | None = None) -> list[FileReport]:
-    """Examines files, each against its manifest if it has one.
+    """Examines files behind a progress bar.
 
     Args:
         files: The files.
@@ -28,8 +27,8 @@ def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: i
     """
     total = sum(file.stat().st_size for file in files if file.is_file())
     shown = nullcontext(None) if quiet else bytes_bar("verifying", total)
-    with shown as progress, ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda file: examine_written(file, progress, max_record_bytes)[0], files))
+    with shown as progress:
+        return examine_files(files, progress, max_record_bytes)
 
 
 def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[dict[str, Any]]:

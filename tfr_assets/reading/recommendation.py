@@ -4,12 +4,11 @@ import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tfr_assets.layout import RECOMMENDATION
 from tfr_assets.reading.hardware import Hardware
 from tfr_assets.reading.names import READER_NAMES
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.sealed import seal, unseal
-
-FILE = "recommendation.json"
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Recommendation:
 
     def save(self, folder: Path) -> Path:
         """Writes `recommendation.json` into a folder, atomically, and returns its path."""
-        path = folder / FILE
+        path = folder / RECOMMENDATION
         write_atomically(path, seal(asdict(self)))
         return path
 
@@ -51,11 +50,13 @@ def recommended_reader(folder: Path) -> str | None:
     Args:
         folder: The dataset's folder, or one in it, such as that of its shards.
     """
-    found = next((path for path in (folder / "readers", folder.parent / "readers") if (path / FILE).is_file()), None)
+    found = next(
+        (path for path in (folder / "readers", folder.parent / "readers") if (path / RECOMMENDATION).is_file()), None
+    )
     if found is None:
         return None
     try:
-        values = unseal((found / FILE).read_bytes()) or {}
+        values = unseal((found / RECOMMENDATION).read_bytes()) or {}
         reader, hardware = str(values["reader"]), Hardware(**values["hardware"])
     except (OSError, KeyError, TypeError):
         return None  # damaged, or of another version of this project: as if nothing had been measured

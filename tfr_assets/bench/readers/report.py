@@ -21,9 +21,10 @@ from tfr_assets.bench.readers.recommend import comparable_to_latest, recommend
 from tfr_assets.bench.readers.table import as_csv, ranked
 from tfr_assets.bench.readers.timeline import Timeline
 from tfr_assets.errors import StaleError
+from tfr_assets.layout import RECOMMENDATION
 from tfr_assets.pictures import bars, curves
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.reading.recommendation import FILE, Recommendation
+from tfr_assets.reading.recommendation import Recommendation
 from tfr_assets.storage.atomic import write_atomically
 
 _SPANS, _SWEEP = "tfr_assets.bench.readers.spans", "tfr_assets.bench.readers.sweep"
@@ -70,7 +71,7 @@ class Report:
         if self.recommendation:
             self.recommendation.save(folder)
         else:
-            (folder / FILE).unlink(missing_ok=True)
+            (folder / RECOMMENDATION).unlink(missing_ok=True)
         paths = {name: folder / f"{name}.png" for name in self.pictures()}
         for name, png in self.pictures().items():
             write_atomically(paths[name], png)

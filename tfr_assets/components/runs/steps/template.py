@@ -44,7 +44,7 @@ class Definitions:
 
 def main(descriptor: int, parent: int) -> NoReturn:
     """Serves the requests of the run's process, `parent`, until the socket is closed or that process ends."""
-    _end_with(parent)
+    end_with(parent)
     for number in _SIGNALS_TO_IGNORE:
         signal.signal(number, signal.SIG_IGN)
     gc.disable()  # imports leave little garbage, and looking for it takes a third of their time
@@ -59,9 +59,9 @@ def main(descriptor: int, parent: int) -> NoReturn:
     os._exit(0)
 
 
-def _end_with(parent: int) -> None:
-    """Has the kernel kill this process when its parent ends, in the middle of whatever it does."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def end_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Has the kernel send this process a signal when its parent ends, in the middle of whatever it does."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # it ended before that took effect
         os._exit(1)
 
@@ -114,7 +114,7 @@ def _fork(requests: Connection, socket: int) -> int:
     os.set_inheritable(socket, False)
     gc.enable()
     try:
-        _end_with(template)
+        end_with(template)
         requests.close()
         work(Connection(socket))
         for stream in (sys.stdout, sys.stderr):
