@@ -15,7 +15,7 @@ from tfr_assets.errors import ConfigError, DamagedFile, StaleError, WriteError
 from tfr_assets.layout import Layout
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.pipelines import READERS, ReadOptions
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 from .datasets import write_dataset
 
