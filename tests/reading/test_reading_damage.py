@@ -13,7 +13,8 @@ import tfr_assets
 from tfr_assets.errors import DamagedFile
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.locate.files import locate
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS
 from tfr_assets.records.frames.index import read_index
 
 Written = Callable[..., Layout]

@@ -15,7 +15,7 @@ from tfr_assets.layout import Layout, index_path, manifest_path
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.locate.shares import plan_files
 from tfr_assets.reading.native.verified_files import verified_path
-from tfr_assets.reading.pipelines import READERS
+from tfr_assets.reading.registry import READERS
 from tfr_assets.records.frames import marks
 from tfr_assets.records.frames.index import read_index
 

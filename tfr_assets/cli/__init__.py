@@ -23,7 +23,7 @@ from rich.text import Text
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.project import PROJECT_VARIABLE, find_project
-from tfr_assets.reading.names import READER_NAMES
+from tfr_assets.reading.registry import READERS
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -384,7 +384,7 @@ def bench() -> None:
     """Measure on this machine what is fastest."""
 
 
-@bench.command("readers", epilog=f"Readers: {', '.join(READER_NAMES)}.")
+@bench.command("readers", epilog=f"Readers: {', '.join(READERS)}.")
 @click.argument("name")
 @click.option("--only", multiple=True, metavar="READER", help="Readers to measure; can be given several times.")
 @click.option("--batch-size", type=int, help="Records a batch.")

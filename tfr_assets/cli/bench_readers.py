@@ -13,6 +13,7 @@ from tfr_assets.bench.readers.table import COLUMNS, NOTE, rows
 from tfr_assets.cli.terminal import err, out, steps_bar, table
 from tfr_assets.reading.locate.files import locate
 
+# without --only: what prefetching, taking turns and parallel reading gain where storage is slow
 REMOTE_READERS = ("naive", "prefetch", "interleave", "vectorized", "autotuned")
 
 

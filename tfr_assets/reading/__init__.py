@@ -4,7 +4,7 @@ A dataset's name, a path or a URL:
     locate     … which files to read, by their manifests, which are held from then on
     tensors    … how a record is parsed, and what becomes of images and recordings
     native     … decoded by our own kernels; and the verified files under every reader
-    readers    … how each reader works; `pipelines` lists them, `names` says what each is for
+    readers    … how each reader works; `registry` lists them with their limits
     read, batches   … to the program that asked
 """
 

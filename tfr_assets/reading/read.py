@@ -60,7 +60,7 @@ def read(
         batch_size: Records a batch.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
-        reader: How to read; see `tfr_assets.reading.names`. None: the one that was measured to be the best here, if
+        reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
             that was measured, else `vectorized`; for a URL, `autotuned`.
         shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
         seed: Makes that order the same in every run, but with `data_service`, whose workers race; it differs from
@@ -94,7 +94,8 @@ def read(
     """
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.native.choose_columns import with_columns
-    from tfr_assets.reading.pipelines import ReadOptions, reader_named
+    from tfr_assets.reading.readers.options import ReadOptions
+    from tfr_assets.reading.registry import reader_named
     from tfr_assets.reading.tensors.media import decoded_features
 
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
@@ -118,7 +119,8 @@ def read(
 def _best_for(files: "RecordFiles") -> str:
     from tfr_assets.reading.locate.record_files import is_remote
     from tfr_assets.reading.recommendation import recommended_reader
+    from tfr_assets.reading.registry import DEFAULT, DEFAULT_FOR_URLS
 
     if is_remote(files.paths[0]):
-        return "autotuned"
-    return recommended_reader(Path(files.paths[0]).parent.parent) or "vectorized"
+        return DEFAULT_FOR_URLS
+    return recommended_reader(Path(files.paths[0]).parent.parent) or DEFAULT

@@ -16,10 +16,9 @@ from tfr_assets.bench.readers.measurement import Pass
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.reading.pipelines import ReadOptions, reader_named
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS, reader_named
 from tfr_assets.reading.tensors.spec import Tensors, delayed, simulated_decoding
-
-_OWN_DECODER = "columnar"  # does not parse by `spec.parser`, where decoding is simulated for all others
 
 
 def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest: float) -> list[Pass]:
@@ -40,7 +39,7 @@ def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest:
     """
     simulated_decoding.set(options.decode_ms / 1e3)
     dataset = reader_named(reader)(files, ReadOptions(batch_size=options.batch_size))
-    if options.decode_ms and reader == _OWN_DECODER:
+    if options.decode_ms and READERS[reader].parsed_by == "kernels":  # not `spec.parser`, which simulates decoding
         dataset = dataset.map(_delayed(options.decode_ms / 1e3), tf.data.AUTOTUNE)
     try:
         return timed_passes(dataset, files.paths, options, longest)

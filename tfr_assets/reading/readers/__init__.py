@@ -1,4 +1,4 @@
-"""The readers, and what they are made of. `tfr_assets.reading.pipelines` lists them.
+"""The readers, and what they are made of. `tfr_assets.reading.registry` lists them.
 
 options    what a reader is asked for
 pieces     whole files, or a worker's share of them

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from tfr_assets.errors import ConfigError, SourceError
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.errors import SourceError
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
@@ -34,17 +34,13 @@ _BATCH, _LOOKED, _END = range(3)
 def data_service(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Reads and parses in `options.workers` processes of a tf.data service, which live as long as the dataset.
 
-    The workers run TensorFlow's own reader. With `on_error="raise"`, this process verifies all files first, and then,
-    with every batch, that they are still the ones that it verified.
+    The workers run TensorFlow's own reader, which reads no remote files and leaves no damaged records out. With
+    `on_error="raise"`, this process verifies all files first, and then, with every batch, that they are still the ones
+    that it verified.
 
     Raises:
-        ConfigError: Damaged records shall be left out, or files are remote: both take more than TensorFlow's reader.
         SourceError: A process did not start.
     """
-    if options.on_error == "skip":
-        raise ConfigError("reader 'data_service' cannot leave damaged records out; use another with on_error='skip'")
-    if is_remote(files.paths[0]):
-        raise ConfigError("reader 'data_service' reads local files only; use another for a URL")
     inner = dataclasses.replace(options, drop_remainder=False, decode={}, on_error="unchecked")
     parse = parse_batch(files, inner)
     serialized = rebatched(chunks_in_turn(files, inner, options.cycle_length, options.calls), inner, None)

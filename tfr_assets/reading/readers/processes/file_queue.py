@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
-from tfr_assets.errors import ConfigError, DamagedFile, SourceError, TfrError
+from tfr_assets.errors import DamagedFile, SourceError, TfrError
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.shares import plan_files
 from tfr_assets.reading.native.skipped_count import Tally
@@ -37,14 +37,7 @@ def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
 
     Records come as they are ready; with a seed, workers take turns, so that the order is always the same. Damage is
     always an error that names file, record and byte, or left out.
-
-    Raises:
-        ConfigError: The files are in this process's memory.
     """
-    if files.paths[0].startswith("memory://"):
-        raise ConfigError(
-            "reader 'file_queue' reads in other processes, which do not see memory://; use another for it"
-        )
     pieces = plan_files(files, options.shard)
     count = sum(piece.records for piece in pieces)
     pool = _Pool(options.on_error == "skip", min(options.workers, len(pieces)))
