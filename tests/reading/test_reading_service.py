@@ -103,7 +103,7 @@ def test_a_killed_worker_is_an_error_and_nothing_is_left(held: list[tf.data.Data
     iterator = iter(served)
     next(iterator)
     os.kill(service_processes()[-1], signal.SIGKILL)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"tf.data service: process \d+ ended by signal SIGKILL"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"tf.data service: process \d+ was killed by signal 9"):
         for _ in iterator:
             pass
         list(served)  # the epoch may have been through

@@ -10,7 +10,7 @@ from tfr_assets.errors import TfrError
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.report import examine
-from tfr_assets.writing.stored import audit_folders, find_files
+from tfr_assets.writing.stored import audit_folders, find_record_files
 
 from .scenarios import SCENARIOS, Rows, Scenario, act, read_rows, table
 
@@ -108,7 +108,7 @@ def _rows_or_error(scenario: Scenario, where: Path) -> "Rows | TfrError":
 
 def is_verified(where: Path) -> bool:
     """Whether `tfr verify` is content with a file or folder."""
-    files = find_files([where]) if where.exists() else []
+    files = find_record_files([where]) if where.exists() else []
     beside, _ = audit_folders([where])
     return bool(files) and not beside and all(report.ok for report in verify_files(files, quiet=True))
 

@@ -236,7 +236,7 @@ def test_a_bar_is_shown_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_function_can_be_the_writer(tmp_path: Path) -> None:
-    from tfr_assets.writing.writers.serial import serial
+    from tfr_assets.bench.writers.serial import serial
 
     assert write(table(), tmp_path / "x.tfrecord", writer=serial).writer == "serial"
 

@@ -28,10 +28,11 @@ from tfr_assets.reading.registry import READERS
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from tfr_assets.cli.execute import Outcome, Progress
+    from tfr_assets.cli.execute import Outcome
     from tfr_assets.cli.status import Status
     from tfr_assets.components.config.component import TFRecordDataset
     from tfr_assets.records.frames.report import FileReport
+    from tfr_assets.units import StepProgress
     from tfr_assets.writing.dataset import Dataset
 
 _SHOWN_FAULTS = 20
@@ -215,7 +216,9 @@ def plan(names: Sequence[str], as_json: bool) -> None:
     _exit(outcomes)
 
 
-def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
+def _run_each(
+    names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, StepProgress], Outcome]"
+) -> "list[Outcome]":
     """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
     from tfr_assets.components.runs.steps.crew import prepare, stop_prepared
 
@@ -271,9 +274,9 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
     many rows, of which settings.
     """
     from tfr_assets.cli.verify import as_documents, audit_plans, verify_files
-    from tfr_assets.writing.stored import audit_folders, find_files
+    from tfr_assets.writing.stored import audit_folders, find_record_files
 
-    files = find_files(paths)
+    files = find_record_files(paths)
     beside, notes = audit_folders(paths)
     beside += audit_plans(paths, {report.path for report in beside})
     if not files and not beside:
@@ -339,9 +342,9 @@ def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool)
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.look import as_document, show
     from tfr_assets.records.examples.inspect import inspect_file
-    from tfr_assets.writing.stored import find_files
+    from tfr_assets.writing.stored import find_record_files
 
-    files = find_files([path])
+    files = find_record_files([path])
     if not files:
         raise click.UsageError(f"no TFRecord file in {path}")
     if gone := [file for file in files if not file.is_file()]:

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,7 @@ from tfr_assets.components.runs.held_apart import WAITING
 from tfr_assets.components.runs.steps.warm_executor import STOPPING
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import current_project
+from tfr_assets.units import StepProgress
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
 
@@ -43,7 +43,6 @@ _OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged
 _ABOUT_READERS = ("readers", "reader_report")
 _READER_STEPS = 3  # readers, their checks, the report
 
-Progress = Callable[[str, int, int], None]
 """Called with what is being done, the number of steps done, and of all steps."""
 
 
@@ -104,7 +103,7 @@ def reconstruct_job(dataset: str, job_name: str) -> dg.JobDefinition:
     return load_definitions(dataset).resolve_job_def(job_name)
 
 
-def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, progress: Progress) -> Outcome:
+def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, progress: StepProgress) -> Outcome:
     """Materializes everything of a dataset.
 
     Args:
@@ -140,7 +139,7 @@ def _readers_job(dataset: Dataset) -> dg.JobDefinition:
         ) from error
 
 
-def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, progress: Progress) -> Dataset:
+def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, progress: StepProgress) -> Dataset:
     """Materializes the raw data of a dataset alone, which plans the number of shards where that is `auto`.
 
     Args:
@@ -156,7 +155,7 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
     return as_planned(dataset)
 
 
-def _run(job_name: str, steps: int, outcome: Outcome, instance: dg.DagsterInstance, progress: Progress) -> None:
+def _run(job_name: str, steps: int, outcome: Outcome, instance: dg.DagsterInstance, progress: StepProgress) -> None:
     run_id = make_new_run_id()
     over = threading.Event()
     follower = threading.Thread(target=_follow, args=(instance, run_id, steps, progress, over), daemon=True)
@@ -225,7 +224,9 @@ def _end_if_unfinished(run_id: str, instance: dg.DagsterInstance) -> None:
         instance.report_run_canceled(run, "Stopped in the terminal.")
 
 
-def _follow(instance: dg.DagsterInstance, run_id: str, steps: int, progress: Progress, over: threading.Event) -> None:
+def _follow(
+    instance: dg.DagsterInstance, run_id: str, steps: int, progress: StepProgress, over: threading.Event
+) -> None:
     """Reads a run's events as they come, tells how far it is, and stops it when it is canceled in the UI."""
     cursor, done = None, 0
     while not over.wait(_POLL_SECONDS):

@@ -117,9 +117,9 @@ def read(
 
 
 def _best_for(files: "RecordFiles") -> str:
-    from tfr_assets.reading.locate.record_files import is_remote
     from tfr_assets.reading.recommendation import recommended_reader
     from tfr_assets.reading.registry import DEFAULT, DEFAULT_FOR_URLS
+    from tfr_assets.storage.file_names import is_remote
 
     if is_remote(files.paths[0]):
         return DEFAULT_FOR_URLS

@@ -58,7 +58,7 @@ class Reader:
             ConfigError: The reader cannot read these files, or not as the options say.
             TfrError: As the reader's function says.
         """
-        from tfr_assets.reading.locate.record_files import is_remote
+        from tfr_assets.storage.file_names import is_remote
 
         if options.on_error == "skip" and not self.skips_damage:
             raise ConfigError(

@@ -48,7 +48,7 @@ class RawFile:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on a local disk."""
+        """Whether it is opened as a local file; fsspec opens every URL, also `file://`."""
         return "://" not in self.path
 
     @property

@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +10,11 @@ from tfr_assets.records.frames.manifest import Manifest, manifest_problem
 from tfr_assets.records.frames.merge import merge_files
 from tfr_assets.records.frames.report import examine, is_intact
 from tfr_assets.storage.atomic import refusals
+from tfr_assets.units import Advance
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, differences, merged_from, plan_shards
 from tfr_assets.writing.stray import MERGED, remove_strays
 
-Progress = Callable[[int], None]
 Inputs = dict[str, tuple[Path, Manifest]]  # by partition key
 
 
@@ -40,7 +39,7 @@ class Merged:
     seconds: float
 
 
-def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str, Merged]:
+def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str, Merged]:
     """Merges a dataset's shards into one file a split.
 
     Args:
@@ -65,7 +64,7 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
         return merged
 
 
-def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Progress | None) -> Merged:
+def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Advance | None) -> Merged:
     started = time.perf_counter()
     path = plan.dataset.layout.merged_path(split)
     shards = [inputs[shard.key] for shard in plan.of_split(split)]

@@ -14,17 +14,18 @@ if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
     from tfr_assets.records.frames.manifest import Manifest
     from tfr_assets.records.frames.report import FileReport
-    from tfr_assets.records.frames.scan import Progress
+    from tfr_assets.units import Advance
     from tfr_assets.writing.audit import Note
 
 _NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
 _OURS = {"index", "manifest"}
 
 
-def find_files(paths: Iterable[Path]) -> list[Path]:
+def find_record_files(paths: Iterable[Path]) -> list[Path]:
     """Returns the files that are meant: a file as it is; of a folder, whatever looks like TFRecord, at any depth.
 
-    A file that only its manifest knows of is among them, so that it is reported as missing.
+    These may be of any origin; those that belong to a dataset, `reading.locate` finds by their manifests. A file that
+    only its manifest knows of is among them, so that it is reported as missing.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -83,7 +84,7 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
         ConfigError: There is no such dataset, file or folder, or no TFRecord file in it.
     """
     path = _existing(what)
-    files = find_files([path])
+    files = find_record_files([path])
     beside, _ = audit_folders([path])
     if not files and not beside:
         raise ConfigError(f"there is no TFRecord file in {path}")
@@ -91,7 +92,7 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
 
 
 def examine_files(
-    files: Sequence[Path], progress: "Progress | None" = None, max_record_bytes: int | None = None
+    files: Sequence[Path], progress: "Advance | None" = None, max_record_bytes: int | None = None
 ) -> "list[FileReport]":
     """Examines files, each against its manifest if it has one, several at a time: the kernels run without the GIL.
 

@@ -1,7 +1,7 @@
 """The process that fresh processes are forked from: it has imported what they need, and has done nothing else.
 
-`python -m tfr_assets.bench.process.forked DESCRIPTOR MODULE...`; see `processes`. It leads a session of its own, and
-ends with all that was forked from it when its socket is closed: when whoever asked is done, or dead.
+Started by `fresh_processes`. It leads a session of its own, and ends with all that was forked from it when its socket
+is closed: when whoever asked is done, or dead.
 """
 
 import os
@@ -84,7 +84,3 @@ def main(arguments: Sequence[str]) -> None:
         serve(requests)
     finally:
         os.killpg(0, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

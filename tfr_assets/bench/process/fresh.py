@@ -9,8 +9,6 @@ behind.
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import IO, Any
 
 from tfr_assets.bench.process.usage import Watch
+from tfr_assets.processes import how_it_ended, start_python
 
 _SECONDS_BETWEEN_LOOKS = 0.02  # a look takes 0.2 ms
 _MESSAGES_SHOWN = 20
@@ -62,8 +61,9 @@ class FreshProcesses:
         if kind == "failed":
             raise ProcessFailed(value)
         if kind == "died":
-            how = signal.Signals(-value).name if value < 0 else f"exit code {value}"
-            raise ProcessFailed(f"the measuring process ended without an answer: {how}.{self._last_messages()}")
+            raise ProcessFailed(
+                f"the measuring process {how_it_ended(value)}, without an answer.{self._last_messages()}"
+            )
         assert kind == expected, kind
         return value
 
@@ -85,13 +85,11 @@ def fresh_processes(modules: Sequence[str]) -> Iterator[FreshProcesses]:
         ProcessFailed: A module cannot be imported.
     """
     ours, theirs = socket.socketpair()
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-m", "tfr_assets.bench.process.forked", str(theirs.fileno()), *modules]
+    arguments = [str(theirs.fileno()), *modules]
+    statement = f"from tfr_assets.bench.process.forked import main; main({arguments!r})"
     with tempfile.TemporaryFile() as messages, Connection(ours.detach()) as connection:
         with theirs:
-            nursery = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], env=environment, stderr=messages, start_new_session=True
-            )
+            nursery = start_python(statement, pass_fds=[theirs.fileno()], stderr=messages, start_new_session=True)
         try:
             processes = FreshProcesses(connection, messages)
             processes._expect("ready")

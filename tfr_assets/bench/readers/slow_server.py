@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.processes import end_process, start_python
 from tfr_assets.reading.locate.record_files import RecordFiles
 
 _CHUNK = 32 * 1024
@@ -53,16 +54,15 @@ class Storage:
 def slow_server(folder: Path, storage: Storage) -> Iterator[str]:
     """Serves a folder and all below it; yields its URL, and ends the server afterwards, or when this process dies."""
     values = [str(folder), str(storage.first_byte_ms / 1e3), str(storage.mb_per_second * 1e6)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, *values], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    statement = f"from {__name__} import main; main({values!r})"
+    process = start_python(statement, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin and process.stdout
     try:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
     finally:
         process.stdin.close()
         process.stdout.close()
-        process.wait()
+        end_process(process)
 
 
 def served(files: RecordFiles, folder: Path, url: str) -> RecordFiles:
@@ -164,7 +164,3 @@ def main(arguments: Sequence[str]) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
     sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

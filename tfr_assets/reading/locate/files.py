@@ -20,6 +20,7 @@ from tfr_assets.project import find_project
 from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, command_for, sets_of
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
+from tfr_assets.storage.file_names import is_remote
 
 
 def locate(
@@ -48,7 +49,7 @@ def locate(
         raise ConfigError(f"files={files!r}: use 'shards', 'merged' or None: the shards if all are there, else merged")
     if not isinstance(what, str | os.PathLike):
         raise ConfigError(f"{what!r} must be the name of a dataset, a path or a URL")
-    if isinstance(what, str) and "://" in what and not what.startswith("file://"):
+    if isinstance(what, str) and is_remote(what):
         return locate_url(what, files, split, sizes_must_fit)
     if isinstance(what, str) and not re.search("[/.~]", what):
         folder = Layout.of(what, root).folder

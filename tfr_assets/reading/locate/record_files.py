@@ -10,6 +10,7 @@ from tfr_assets.layout import manifest_path
 from tfr_assets.reading.locate.file_sets import command_for
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import FeatureSpec
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.units import MAX_RECORD_BYTES
 
 _MOST_LINES = 20
@@ -58,11 +59,6 @@ class RecordFiles:
     def bytes(self) -> int:
         """Size of all of them."""
         return sum(manifest.bytes for manifest in self.manifests)
-
-
-def is_remote(path: str) -> bool:
-    """Whether a path is a URL."""
-    return "://" in path
 
 
 def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.records.frames.segments import Range, segments_of
+from tfr_assets.storage.file_names import is_remote
 
 
 def share_of(records: int, shard: tuple[int, int] | None) -> tuple[int, int]:

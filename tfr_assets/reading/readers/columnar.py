@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.shares import share_of
 from tfr_assets.reading.native.columnar import Batches
 from tfr_assets.reading.readers.generated import generated
@@ -22,6 +22,7 @@ from tfr_assets.reading.tensors.op import register, tensors_of
 from tfr_assets.reading.tensors.serialized import parse_tensors
 from tfr_assets.reading.tensors.spec import Tensors, element_spec
 from tfr_assets.records.schema.features import SERIALIZED, FeatureSpec
+from tfr_assets.storage.file_names import is_remote
 
 _WORKERS = 2
 _last: set[HandedOver] = set()  # of epochs that have ended, of any dataset: what TensorFlow may not have fetched yet

@@ -7,10 +7,11 @@ import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.locate.file_sets import command_for
-from tfr_assets.reading.locate.record_files import RecordFiles, gather, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles, gather
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.stepwise import vectorized
 from tfr_assets.records.kernels.digest import combine, to_text
+from tfr_assets.storage.file_names import is_remote
 
 
 def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.shares import plan_files
 from tfr_assets.reading.native.skipped_count import Tally
 from tfr_assets.reading.native.verified_files import VerifiedFiles, verified_path
@@ -23,9 +23,10 @@ from tfr_assets.reading.readers.framing import range_records
 from tfr_assets.reading.readers.generated import generated
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.tensors.spec import Tensors
+from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.frames.segments import Range
+from tfr_assets.storage.file_names import is_remote
 
-COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}  # TensorFlow takes any other word for none
 _STRINGS, _STRING = tf.TensorSpec((None,), tf.string), tf.TensorSpec((), tf.string)
 CHUNK_BYTES = 1 << 20
 _BUFFER = 256 << 10  # as TensorFlow's own
@@ -108,7 +109,7 @@ class _Source:
         return held.flat_map(lambda path: opener({**piece, "path": path}))
 
     def _stock(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
-        compression = COMPRESSION_TYPES[self.files.compression]
+        compression = COMPRESSIONS[self.files.compression].tensorflow_name
         if all(each.whole for each in self.pieces):
             return tf.data.TFRecordDataset(piece["path"], compression)
         offsets = [piece["start"]] if not compression else tf.zeros((0,), tf.int64)
@@ -155,7 +156,7 @@ def records(
     """
     source = _Source(files, options, plan_files(files, options.shard))
     if source.is_plain and cycle_length == 1:
-        found = tf.data.TFRecordDataset(list(files.paths), COMPRESSION_TYPES[files.compression])
+        found = tf.data.TFRecordDataset(list(files.paths), COMPRESSIONS[files.compression].tensorflow_name)
     else:
         found = _in_turn(source.elements(), source.records_of, options, cycle_length, block_length, calls)
     if source.skips:

@@ -160,12 +160,13 @@ def _read(
     features: list[dict[str, Any]] | None, made_from: dict[str, Any], marks: list[Any], index: list[Any] | None,
 ) -> Manifest:  # fmt: skip
     """Returns a manifest of parsed entries; raises whatever comes of entries that are none."""
+    known = list(COMPRESSIONS)
     manifest = Manifest(
         file=_of(str, file),
         records=_count(records),
         bytes=_count(bytes),
         payload_bytes=_count(payload_bytes),
-        compression=COMPRESSIONS[COMPRESSIONS.index(compression)],
+        compression=known[known.index(compression)],
         digest=f"{_hex(_DIGEST, digest):016x}",
         features=None if features is None else FeatureSpec.from_json(features),
         made_from=_of(dict, made_from),

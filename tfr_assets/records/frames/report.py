@@ -9,11 +9,11 @@ from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.frames.compression import detect_compression, open_input
 from tfr_assets.records.frames.index import is_as_written
 from tfr_assets.records.frames.manifest import Manifest, manifest_problem
-from tfr_assets.records.frames.scan import Fault, FaultKind, Progress, Scan, scan_stream
+from tfr_assets.records.frames.scan import Fault, FaultKind, Scan, scan_stream
 from tfr_assets.records.kernels.digest import to_text
 from tfr_assets.records.kernels.validate import FeatureChecker
 from tfr_assets.records.schema.features import FeatureSpec
-from tfr_assets.units import MAX_RECORD_BYTES
+from tfr_assets.units import MAX_RECORD_BYTES, Advance
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def examine(
     path: Path,
     manifest: Manifest | None = None,
     features: FeatureSpec | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     max_record_bytes: int | None = None,
 ) -> FileReport:
     """Reads a file back from disk and reports everything that is wrong with it.
@@ -84,7 +84,7 @@ def examine(
 
 
 def examine_written(
-    path: Path, progress: Progress | None = None, max_record_bytes: int | None = None
+    path: Path, progress: Advance | None = None, max_record_bytes: int | None = None
 ) -> tuple[FileReport, Manifest | None]:
     """Examines a file with its manifest and index, and whether every record parses.
 
@@ -124,7 +124,7 @@ def examine_open(
     path: Path,
     manifest: Manifest | None = None,
     features: FeatureSpec | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     max_record_bytes: int | None = None,
 ) -> FileReport:
     """Does what `examine` does with a file that is open already, under whatever name it will have.

@@ -21,7 +21,7 @@ from tfr_assets.records.kernels.crc32c import masked_crc_at
 from tfr_assets.records.kernels.digest import fold
 from tfr_assets.records.kernels.jit import PADDING, address_of, called, inlined, kernel, load_i64, load_u32, store_i64
 from tfr_assets.storage.git_lfs import IS_POINTER, LOOK, is_pointer
-from tfr_assets.units import MAX_RECORD_BYTES, megabytes
+from tfr_assets.units import MAX_RECORD_BYTES, Advance, megabytes
 
 _BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
 _UNKNOWN = 1 << 62  # bytes left, where only the end of the stream tells
@@ -223,7 +223,6 @@ def _scan(buffer, size, offset, left, frames, faults, state):
     state[RECORDS], state[INTACT], state[PAYLOAD], state[DIGEST] = records, intact, payload, np.int64(digest)
 
 
-Progress = Callable[[int], None]
 FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
 """Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each
 payload) and the offset of the buffer in the stream. PADDING bytes behind the buffer can be read, too. Its
@@ -234,7 +233,7 @@ def scan_stream(
     stream: InputStream,
     path: Path | str,
     visit: FrameVisitor | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     max_faults: int = 1000,
     origin: int = 0,
     first: int = 0,
@@ -270,7 +269,7 @@ def scan_stream(
 def scan_blocks(
     stream: InputStream,
     path: Path | str,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     max_faults: int = 1000,
     origin: int = 0,
     first: int = 0,

@@ -33,6 +33,7 @@ from tfr_assets.records.frames.manifest import FRAMING, Manifest
 from tfr_assets.records.frames.scan import Fault, FaultKind, FrameVisitor, Scan, scan_stream
 from tfr_assets.records.frames.skipped import MOST_FAULTS, told
 from tfr_assets.records.kernels.digest import lost_record, second_part
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.units import MAX_RECORD_BYTES
 
 _HEADER = 12  # bytes of a frame before its record
@@ -188,13 +189,13 @@ def is_replaced(path: str, manifest: Manifest) -> bool:
 
     It only tells what to say of a file that is not what was opened: what is used is held against what was opened.
     """
-    return "://" not in path and Manifest.load(Path(path)) != manifest
+    return not is_remote(path) and Manifest.load(Path(path)) != manifest
 
 
 def stale(path: str) -> StaleError:
     """Returns the error for a file whose records are not, or may not be, those that were opened."""
     folder = path.rpartition("/")[0] or "."
-    help_ = "" if "://" in path else f"; if that does not help, `tfr verify {folder}` tells what is wrong"
+    help_ = "" if is_remote(path) else f"; if that does not help, `tfr verify {folder}` tells what is wrong"
     return StaleError(
         f"{path} is not the file that its manifest described when the dataset was opened: it was replaced, by a "
         f"refresh for one. Open the dataset again{help_}"
@@ -212,7 +213,7 @@ def _lie_where_written(places: Sequence[np.ndarray], wanted: Range) -> bool:
     """Whether records are where the index has one of their size."""
     if not places:
         return True
-    if "://" in wanted.path or wanted.manifest.index is None:
+    if is_remote(wanted.path) or wanted.manifest.index is None:
         return False
     try:
         index = read_index(index_path(Path(wanted.path)), wanted.manifest.index)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfr_assets.records.frames.scan import Fault
+from tfr_assets.storage.file_names import is_remote
 
 MOST_FAULTS = 1000
 _SAID = 3
@@ -14,7 +15,7 @@ def told(faults: Sequence[Fault]) -> str:
     if not faults:
         return ""
     folder = faults[0].path.rpartition("/")[0] or "."
-    listed = "" if "://" in folder else f"`tfr verify {folder}` lists all damage, and "
+    listed = "" if is_remote(folder) else f"`tfr verify {folder}` lists all damage, and "
     return "\n".join(map(str, faults[:_SAID])) + f"; {listed}on_error='skip' passes over it"
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import SourceChanged, SourceError
-from tfr_assets.sources.files.tree import is_remote
 from tfr_assets.sources.files.tree_local import OPEN
 from tfr_assets.sources.files.tree_remote import RemoteTree
+from tfr_assets.storage.file_names import is_remote
 
 _PADDING = 64  # bytes behind the last file; the first of them shows that it has grown
 

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from tfr_assets.sources.files.tree_local import local_tree
 from tfr_assets.sources.files.tree_remote import remote_tree
+from tfr_assets.storage.file_names import is_remote
 
 
 class Tree(Protocol):
@@ -50,11 +51,6 @@ def tree_of(path: str, storage_options: Mapping[str, Any], follow_links: bool = 
         SourceError: There is no such file or folder.
     """
     return remote_tree(path, storage_options) if is_remote(path) else local_tree(path, follow_links)
-
-
-def is_remote(path: str) -> bool:
-    """Whether a path is reached by fsspec rather than on a local disk."""
-    return "::" in path or ("://" in path and not path.startswith(("file://", "local://")))
 
 
 def root_of(path: str, storage_options: Mapping[str, Any]) -> str:

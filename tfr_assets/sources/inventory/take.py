@@ -49,10 +49,10 @@ from tfr_assets.sources.tables.json_lines import JsonReader
 from tfr_assets.sources.tables.python_values import Form
 from tfr_assets.sources.tables.schemas import TypesTooNarrowError, common_schema, conform, empty_batch, plain_schema
 from tfr_assets.storage.atomic import write_atomically
-from tfr_assets.storage.file_names import ENDINGS
+from tfr_assets.storage.file_names import ENDINGS, is_remote
 from tfr_assets.storage.raw_files import FileBatches, RawFile, reading
+from tfr_assets.units import Progress
 
-Progress = Callable[[int, int | None], None]
 Check = Callable[[pa.Schema], object]
 _READING = "3"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
 _COPY_BYTES = 1 << 20
@@ -185,7 +185,7 @@ def _keep_log(log: Path, kept: Path) -> None:
 
 def _refuse_own_output(source: Source, landing: Path) -> None:
     path = str(source.path)
-    if source.path and "://" not in path and Path(path).expanduser().absolute() in landing.parents:
+    if source.path and not is_remote(path) and Path(path).expanduser().absolute() in landing.parents:
         raise ConfigError(
             f"source.path: {source.path} also holds what is made of it ({landing}). Name a folder of raw data alone."
         )

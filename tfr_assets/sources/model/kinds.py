@@ -20,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.sources.model.ignored import Ignored, log_line
+from tfr_assets.units import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tfr_assets.sources.model.source import Source
 
@@ -59,7 +60,7 @@ class Found:
     """
 
     log: Path
-    progress: "Callable[[int, int | None], None]"
+    progress: Progress
     files: int = 0
     bytes: int = 0
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)

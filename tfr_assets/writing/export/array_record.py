@@ -3,7 +3,7 @@
 The records are copied as they are; how they are parsed does not change.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,13 @@ from tfr_assets.records.frames.manifest import Manifest, manifest_problem
 from tfr_assets.records.frames.scan import scan_stream
 from tfr_assets.records.kernels.digest import to_text
 from tfr_assets.storage.atomic import atomic_file
-from tfr_assets.units import MAX_RECORD_BYTES
+from tfr_assets.units import MAX_RECORD_BYTES, Advance
 
 _OPTIONS = "group_size:1"  # a record can be had without decompressing its neighbours
 _SHOWN = 20  # faults
-Progress = Callable[[int], None]
 
 
-def export_array_record(paths: Iterable[Path], target: Path, progress: Progress | None = None) -> int:
+def export_array_record(paths: Iterable[Path], target: Path, progress: Advance | None = None) -> int:
     """Copies all records of TFRecord files, of any compression, into one ArrayRecord file.
 
     Every CRC is checked on the way, and a file that has a manifest is held against it.
@@ -67,7 +66,7 @@ def _writing(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _copy(path: Path, writer: Any, target: Path, progress: Progress | None) -> int:
+def _copy(path: Path, writer: Any, target: Path, progress: Advance | None) -> int:
     def visit(buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         view = buffer.data
         with _writing(target):

@@ -1,14 +1,14 @@
 """What has become of the shards, as told by the threads that write them."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from tfr_assets.errors import TfrError, WriteError
 from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.units import Advance
 
-Progress = Callable[[int], None]
 _MOST_LINES = 20
 
 
@@ -41,7 +41,7 @@ class Outcome:
         errors: Of those that were not.
     """
 
-    def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
+    def __init__(self, paths: Sequence[Path], progress: Advance | None = None) -> None:
         """Prepares for shards at `paths`; `progress` is told of records just written, by one thread at a time."""
         self.manifests: dict[int, Manifest] = {}
         self.errors: dict[int, TfrError] = {}

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tfr_assets.errors import TfrError, WriteError
 from tfr_assets.layout import index_path
+from tfr_assets.processes import how_it_ended
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.atomic import remove_abandoned
 from tfr_assets.writing.writers.crew import Crew
@@ -31,7 +32,7 @@ _PIPE_BYTES = 1 << 20
 
 
 def sharded_processes(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes shards in parallel, each in one process; see `Writer`."""
+    """Writes shards in parallel, each in one process; see `WriteFunction`."""
     write_shards(plan, rows, report, _write_in_process)
 
 
@@ -48,11 +49,10 @@ def _write_in_process(crew: Crew, plan: WritePlan, pieces: Iterable[Piece | End]
         for path in plan.paths:  # others hold theirs as long as they live
             remove_abandoned(path)
             remove_abandoned(index_path(path))
-        how = f"ended with exit code {code}" if code > 0 else f"was killed by {signal.Signals(-code).name}"
         hint = "The system may have run out of memory: use fewer workers" if code == -signal.SIGKILL else "Run it again"
         raise WriteError(
-            f"a worker process {how}; shards in {plan.paths[0].parent} that were finished before are whole, and "
-            f"nothing was left of the others. {hint}, or use the writer 'sharded_threads'"
+            f"a worker process {how_it_ended(code)}; shards in {plan.paths[0].parent} that were finished before are "
+            f"whole, and nothing was left of the others. {hint}, or use the writer 'sharded_threads'"
         )
 
 

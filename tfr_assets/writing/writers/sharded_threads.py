@@ -14,7 +14,7 @@ Work = Callable[[Crew, WritePlan, Iterable[Piece | End], Report], None]
 
 
 def sharded_threads(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes shards in parallel, each in one thread; see `Writer`."""
+    """Writes shards in parallel, each in one thread; see `WriteFunction`."""
     write_shards(plan, rows, report, _write_pieces)
 
 

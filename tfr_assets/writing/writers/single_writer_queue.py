@@ -21,7 +21,7 @@ Encoded = tuple[Piece | End, Frames | TfrError | MemoryError | None]
 
 
 def single_writer_queue(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes one file at a time as fast as one thread can write; see `Writer`.
+    """Writes one file at a time as fast as one thread can write; see `WriteFunction`.
 
     Where the plan asks for no order, records come as they are ready, and equal data need not give equal files.
 

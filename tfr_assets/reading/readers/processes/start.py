@@ -6,19 +6,18 @@ read, that training was interrupted or that this process was killed, the process
 """
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
-from signal import Signals
 from typing import Any, Self
+
+from tfr_assets.processes import end_process, how_it_ended, start_python
 
 _PATIENCE = 5  # seconds to end of its own accord
 _START = """
-import os, signal, sys
+import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this one is interrupted and closes the connection
-sys.path[:] = {path!r}
 from importlib import import_module
 from multiprocessing.connection import Connection
 getattr(import_module({module!r}), {function!r})(Connection({descriptor}), *{arguments!r})
@@ -43,10 +42,8 @@ class Process:
         """Calls a function of a module in a fresh Python with the connection and some plain values."""
         ours, theirs = Pipe()
         with theirs:
-            code = _START.format(
-                path=sys.path, module=module, function=function, descriptor=theirs.fileno(), arguments=arguments
-            )
-            process = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()])
+            code = _START.format(module=module, function=function, descriptor=theirs.fileno(), arguments=arguments)
+            process = start_python(code, pass_fds=[theirs.fileno()])
         return cls(ours, process)
 
     def is_alive(self) -> bool:
@@ -55,9 +52,7 @@ class Process:
 
     def ended(self) -> str:
         """Waits for a process that closed its end, and returns how it ended, for a message."""
-        code = self.process.wait(_PATIENCE)
-        how = f"by signal {Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return f"process {self.process.pid} ended {how}"
+        return f"process {self.process.pid} {how_it_ended(self.process.wait(_PATIENCE))}"
 
 
 def close_all(processes: Iterable[Process]) -> None:
@@ -67,8 +62,4 @@ def close_all(processes: Iterable[Process]) -> None:
         each.connection.close()
     deadline = time.monotonic() + _PATIENCE
     for each in all_of_them:
-        try:
-            each.process.wait(max(0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            each.process.kill()
-            each.process.wait()
+        end_process(each.process, max(0, deadline - time.monotonic()))

@@ -1,6 +1,7 @@
 """`locked`: several threads encode, and each writes what it has encoded while it holds the one lock.
 
-Whoever gets the lock first writes first: records come in any order.
+Whoever gets the lock first writes first: records come in any order. It shows what the queue of `single_writer_queue`
+gains.
 """
 
 import threading
@@ -15,7 +16,7 @@ from tfr_assets.writing.writers.rows import Rows
 
 
 def locked(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes one file at a time, with all workers taking turns; see `Writer`."""
+    """Writes one file at a time, with all workers taking turns; see `WriteFunction`."""
     lock = threading.Lock()
     with OpenShards(plan, report) as shards, Crew() as crew:
         pieces: Channel[Piece | End] = Channel(crew, plan.workers)

@@ -1,4 +1,4 @@
-"""`serial`: one thread, one shard after another. What the others are held against."""
+"""`serial`: one thread, one shard after another. What the other writers are measured against."""
 
 from tfr_assets.writing.writers.pieces import write_pieces
 from tfr_assets.writing.writers.plan import WritePlan
@@ -7,5 +7,5 @@ from tfr_assets.writing.writers.rows import Rows
 
 
 def serial(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes all shards in the caller's thread; see `Writer`."""
+    """Writes all shards in the caller's thread; see `WriteFunction`."""
     write_pieces(plan, rows.pieces(), report)
