@@ -27,7 +27,7 @@ from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.batches import batches
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.locate.shares import plan_ranges, share_of
-from tfr_assets.reading.native.columnar import rebatched
+from tfr_assets.reading.native.decoded_batches import rebatch
 from tfr_assets.reading.native.read_ahead import Ahead
 from tfr_assets.records.arrow import buffers as memory
 from tfr_assets.records.arrow.arrays import Ragged, Strings
@@ -485,7 +485,7 @@ def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, monkeypatch: pyte
 @examples(60)
 def test_pieces_of_any_size_become_batches(pieces: list[int], size: int, drop: bool) -> None:
     bounds = np.cumsum([0, *pieces])
-    found = rebatched(({"id": np.arange(a, b)} for a, b in pairwise(bounds)), size, drop)
+    found = rebatch(({"id": np.arange(a, b)} for a, b in pairwise(bounds)), size, drop)
     flat = [batch["id"].tolist() for batch in found]  # type: ignore[union-attr]
     total = sum(pieces)
     assert list(chain(*flat)) == list(range(total // size * size if drop else total))

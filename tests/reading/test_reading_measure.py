@@ -13,7 +13,7 @@ from tfr_assets.bench.readers.measure import Measured, data_version, measure_rea
 from tfr_assets.bench.readers.measurement import Measurement, load, load_before
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.bench.readers.passes import read_passes
-from tfr_assets.bench.readers.slow_server import Storage, served, slow_server
+from tfr_assets.bench.readers.slow_server import Storage, slow_server, with_urls
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import Layout
 from tfr_assets.reading import registry
@@ -132,7 +132,7 @@ def test_a_warm_pass_ends_when_its_time_is_over_and_a_first_one_does_not(numbers
 def test_files_are_read_over_the_network_just_the_same(numbers: Layout) -> None:
     near = locate(numbers.folder)
     with slow_server(numbers.folder, Storage(0, 1000)) as url:
-        far = served(near, numbers.folder, url)
+        far = with_urls(near, numbers.folder, url)
         assert all(path.startswith(f"{url}/shards/sample-train.tfrecord-0000") for path in far.paths)
         passes = read_passes(far, "vectorized", BenchOptions(batch_size=4), FOREVER)
         assert [(each.records, each.whole) for each in passes] == [(10, True), (10, True)]

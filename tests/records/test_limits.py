@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tfr_assets.records.examples.inspect import inspect_file
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames.compression import CompressedInput
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine
 from tfr_assets.records.frames.scan import FaultKind, scan_stream
 from tfr_assets.records.kernels.crc32c import masked_crc32c
 from tfr_assets.units import MAX_RECORD_BYTES
@@ -92,8 +92,8 @@ from pathlib import Path
 import numpy as np, pyarrow as pa
 import tfr_assets
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.native import columnar
-from tfr_assets.records.frames.report import examine
+from tfr_assets.reading.native import decoded_batches
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.writing import write as writing
 from tfr_assets.bench.writers import locked, serial
 from tfr_assets.bench.writers.measured import MEASURED

@@ -15,10 +15,10 @@ import tfr_assets
 from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames import marks
+from tfr_assets.records.frames.examine import examine_written, is_intact
 from tfr_assets.records.frames.manifest import Manifest, Mark
 from tfr_assets.records.frames.marks import SPAN, Marker
 from tfr_assets.records.frames.merge import merge_files
-from tfr_assets.records.frames.report import examine_written, is_intact
 from tfr_assets.records.frames.scan import FaultKind, scan_stream
 
 from .reference import examples, offsets

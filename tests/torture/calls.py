@@ -236,11 +236,11 @@ class _Recorder:
 
     def _on_openat(self, text: str, result: int) -> None:
         ((folder, path),) = self._arguments(text)
-        self._opened(folder, path, text, result)
+        self._open(folder, path, text, result)
 
     _on_open = _on_openat
 
-    def _opened(self, folder: str | None, path: bytes, text: str, result: int) -> None:
+    def _open(self, folder: str | None, path: bytes, text: str, result: int) -> None:
         self._open.pop(result, None)
         full = PurePosixPath(folder or "/") / path.decode()
         if not self._is_below(str(full)):

@@ -8,8 +8,8 @@ from typing import Any
 from tfr_assets.cli.verify import verify_files
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import manifest_path
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine
 from tfr_assets.writing.stored import audit_folders, find_record_files
 
 from .scenarios import SCENARIOS, Rows, Scenario, act, read_rows, table

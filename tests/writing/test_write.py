@@ -19,9 +19,9 @@ from tests.writing.conftest import files, table
 from tests.writing.written_files import expected_names, names, payloads
 from tfr_assets.errors import ConfigError, SchemaError, SourceError
 from tfr_assets.layout import index_path
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine
 from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 from tfr_assets.writing.write import Written, write
 

@@ -18,8 +18,8 @@ from tests.writing.conftest import WRITERS, files, table
 from tests.writing.written_files import names, payloads
 from tfr_assets.layout import assign_rows, index_path
 from tfr_assets.records.arrow.buffers import Pool
+from tfr_assets.records.frames.examine import examine, is_intact
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine, is_intact
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers import rows as rows_module
 from tfr_assets.writing.writers.payloads import PAYLOADS, PayloadEncoder

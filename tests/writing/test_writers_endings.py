@@ -21,13 +21,13 @@ from tests.writing.written_files import (
     own_children,
 )
 from tfr_assets.errors import WriteError
-from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers import sharded_processes
 from tfr_assets.writing.writers.payloads import PAYLOADS
 from tfr_assets.writing.writers.pieces import End
-from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.process import fresh_process
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 SHARDS = [f"x-train.tfrecord-{shard:05d}-of-00004" for shard in range(4)]
 

@@ -19,7 +19,7 @@ from tests.writing.written_files import (
 )
 from tfr_assets.errors import SchemaError, SourceError, WriteError
 from tfr_assets.layout import manifest_path
-from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.writing.write import write
 
 SHARDS = [f"x-train.tfrecord-{shard:05d}-of-00004" for shard in range(4)]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tfr_assets.cli.execute import Outcome
     from tfr_assets.cli.status import Status
     from tfr_assets.components.config.component import TFRecordDataset
-    from tfr_assets.records.frames.report import FileReport
+    from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.units import StepProgress
     from tfr_assets.writing.dataset import Dataset
 
@@ -340,7 +340,7 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
 @as_json
 def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
-    from tfr_assets.cli.look import as_document, show
+    from tfr_assets.cli.inspection import as_document, show
     from tfr_assets.records.examples.inspect import inspect_file
     from tfr_assets.writing.stored import find_record_files
 

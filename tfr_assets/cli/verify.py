@@ -10,7 +10,7 @@ from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.project import find_project
-from tfr_assets.records.frames.report import FileReport, faulty, unread
+from tfr_assets.records.frames.examine import FileReport, faulty_report, unread_report
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Note
 from tfr_assets.writing.audit_plan import audit_plan
@@ -36,7 +36,7 @@ def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[d
     said: dict[str, list[str]] = {}
     for note in notes:
         said.setdefault(note.path, []).append(note.says)
-    others = [unread(path) for path in said.keys() - {report.path for report in reports}]
+    others = [unread_report(path) for path in said.keys() - {report.path for report in reports}]
     return [
         {**asdict(report), "ok": report.ok, "notes": said.get(report.path, [])}
         for report in (*reports, *sorted(others, key=lambda report: report.path))
@@ -69,4 +69,4 @@ def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport
         except ConfigError as error:
             says = f"its plan is not known: {' '.join(str(error).split())}"
             faults.append(Fault(str(folder), 0, 0, FaultKind.BESIDE, says))
-    return [faulty(fault) for fault in faults if fault.path not in told]
+    return [faulty_report(fault) for fault in faults if fault.path not in told]

@@ -10,7 +10,7 @@ from tfr_assets.reading.locate.file_sets import FileChoice
 
 if TYPE_CHECKING:
     from tfr_assets.reading.locate.record_files import RecordFiles
-    from tfr_assets.reading.native.columnar import Batches
+    from tfr_assets.reading.native.decoded_batches import Batches
     from tfr_assets.records.schema.features import FeatureSpec
 
 
@@ -82,8 +82,8 @@ def batches(
     from tfr_assets.reading.locate.record_files import RecordFiles
     from tfr_assets.reading.locate.shares import check_shard
     from tfr_assets.reading.native.choose_columns import chosen_columns
-    from tfr_assets.reading.native.columnar import Batches
     from tfr_assets.reading.native.convert import converter
+    from tfr_assets.reading.native.decoded_batches import Batches
 
     for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:

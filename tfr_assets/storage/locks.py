@@ -83,7 +83,7 @@ def unlock(file: int) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Holds the lock of a file or folder while the block runs. Waits as `lock`, and warns as `lock_open`.
 
     Raises:

@@ -135,7 +135,7 @@ class RawFile:
                         with archive.open(name) as member:
                             yield f"{self.path}, in it {name}", cast(BinaryIO, member)
             else:
-                with _decompressed(raw, compression) as text:
+                with _decompress(raw, compression) as text:
                     yield self.path, text
 
 
@@ -150,7 +150,7 @@ def _signature(marks: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value}" for key, value in marks.items())
 
 
-def _decompressed(raw: BinaryIO, compression: str) -> BinaryIO:
+def _decompress(raw: BinaryIO, compression: str) -> BinaryIO:
     match compression:
         case ".gz":
             return cast(BinaryIO, gzip.open(raw))

@@ -1,7 +1,7 @@
 """What lies beside TFRecord files, held against what was written.
 
 That is which files there must be, what describes them, and what raw data was there. The TFRecord files themselves are
-examined by `records.frames.report`.
+examined by `records.frames.examine`.
 """
 
 import re

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfr_assets.errors import DamagedFile, StaleError
+from tfr_assets.records.frames.examine import examine, is_intact
 from tfr_assets.records.frames.manifest import Manifest, manifest_problem
 from tfr_assets.records.frames.merge import merge_files
-from tfr_assets.records.frames.report import examine, is_intact
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.units import Advance
 from tfr_assets.writing.dataset import Dataset

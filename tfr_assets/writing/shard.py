@@ -12,8 +12,8 @@ from tfr_assets.errors import StaleError
 from tfr_assets.layout import Shard, feature_spec_path
 from tfr_assets.records.examples.encoder import ExampleEncoder, Frames
 from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.examine import is_intact
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import is_intact
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.storage.atomic import refusals, write_atomically

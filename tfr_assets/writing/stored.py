@@ -12,8 +12,8 @@ from tfr_assets.layout import data_root, index_path
 
 if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
+    from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.manifest import Manifest
-    from tfr_assets.records.frames.report import FileReport
     from tfr_assets.units import Advance
     from tfr_assets.writing.audit import Note
 
@@ -101,7 +101,7 @@ def examine_files(
         progress: As `examine_written` takes it.
         max_record_bytes: As `examine_written` takes it.
     """
-    from tfr_assets.records.frames.report import examine_written
+    from tfr_assets.records.frames.examine import examine_written
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda file: examine_written(file, progress, max_record_bytes)[0], files))
@@ -155,8 +155,8 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
         DamagedFile: A file is gone, damaged or without a manifest, or compressions differ.
         WriteError: The file system refused. In every case, what lay under the target's name is as it was.
     """
+    from tfr_assets.records.frames.examine import examine_written
     from tfr_assets.records.frames.merge import merge_files
-    from tfr_assets.records.frames.report import examine_written
     from tfr_assets.storage.atomic import refusals
 
     if isinstance(files, str | os.PathLike):
@@ -201,7 +201,7 @@ def audit_folders(paths: Iterable[Path]) -> "tuple[list[FileReport], tuple[Note,
     Returns:
         A report of each file that is wrong or missing; and what else should be known.
     """
-    from tfr_assets.records.frames.report import faulty
+    from tfr_assets.records.frames.examine import faulty_report
     from tfr_assets.writing.audit import Audit, audit_dataset, audit_folder
 
     found = Audit()
@@ -213,4 +213,4 @@ def audit_folders(paths: Iterable[Path]) -> "tuple[list[FileReport], tuple[Note,
             if (here / "raw" / "inventory.json").exists() or (here / "raw" / "shards.json").exists():
                 found += audit_dataset(here)
             folders[:] = sorted(name for name in folders if name not in _OURS and not name.startswith("."))
-    return [faulty(fault) for fault in found.faults], found.notes
+    return [faulty_report(fault) for fault in found.faults], found.notes

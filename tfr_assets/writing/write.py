@@ -109,10 +109,10 @@ def write(
     from tfr_assets.writing.export.tfds import withdraw_tfds_files
     from tfr_assets.writing.shard import save_feature_spec
     from tfr_assets.writing.stray import remove_strays
-    from tfr_assets.writing.writers.plan import WritePlan
+    from tfr_assets.writing.writers.outcome import NothingLeftError, Outcome
     from tfr_assets.writing.writers.registry import DEFAULT_FOR_ONE_FILE, DEFAULT_FOR_SHARDS, writer_named
-    from tfr_assets.writing.writers.report import NothingLeftError, Outcome
     from tfr_assets.writing.writers.rows import rows_of
+    from tfr_assets.writing.writers.write_plan import WritePlan
 
     started = time.perf_counter()
     count = 1 if shards is None else shards

@@ -18,7 +18,7 @@ from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.registry import READERS, reader_named
-from tfr_assets.reading.tensors.spec import Tensors, delayed, simulated_decoding
+from tfr_assets.reading.tensors.spec import Tensors, add_delay, simulated_decoding
 
 
 def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest: float) -> list[Pass]:
@@ -91,7 +91,7 @@ def _delayed(seconds: float) -> Callable[[Tensors], Tensors]:
     def wait(batch: Tensors) -> Tensors:
         name, first = next(iter(batch.items()))
         size = first.nrows() if isinstance(first, tf.RaggedTensor) else tf.shape(first)[0]
-        with tf.control_dependencies([delayed(tf.fill([size], ""), seconds)]):
+        with tf.control_dependencies([add_delay(tf.fill([size], ""), seconds)]):
             return {**batch, name: tf.nest.map_structure(tf.identity, first, expand_composites=True)}
 
     return wait

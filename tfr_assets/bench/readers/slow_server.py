@@ -65,7 +65,7 @@ def slow_server(folder: Path, storage: Storage) -> Iterator[str]:
         end_process(process)
 
 
-def served(files: RecordFiles, folder: Path, url: str) -> RecordFiles:
+def with_urls(files: RecordFiles, folder: Path, url: str) -> RecordFiles:
     """Returns files below a folder as whoever serves that folder under a URL gives them."""
     return replace(files, paths=tuple(f"{url}/{Path(path).relative_to(folder)}" for path in files.paths))
 

@@ -12,10 +12,10 @@ import tensorflow as tf
 from tfr_assets.errors import SchemaError
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.writing.writers.outcome import Report
 from tfr_assets.writing.writers.pieces import End
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.report import Report
 from tfr_assets.writing.writers.rows import Rows
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 
 def seed(plan: WritePlan, rows: Rows, report: Report) -> None:

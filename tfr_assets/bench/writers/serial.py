@@ -1,9 +1,9 @@
 """`serial`: one thread, one shard after another. What the other writers are measured against."""
 
+from tfr_assets.writing.writers.outcome import Report
 from tfr_assets.writing.writers.pieces import write_pieces
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.report import Report
 from tfr_assets.writing.writers.rows import Rows
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 
 def serial(plan: WritePlan, rows: Rows, report: Report) -> None:

@@ -77,7 +77,7 @@ def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
     found = [Found(str(path), _manifest(path), size) for path, size in zip(paths, sizes, strict=True)]
     if missing := [f"{path.name}: missing" for path, size in zip(paths, sizes, strict=True) if size is None]:
         raise DamagedFile(_not_as_written(found, missing))
-    return joined(found, sizes_must_fit)
+    return check_together(found, sizes_must_fit)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Found:
         return self.path.rpartition("/")[2]
 
 
-def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
+def check_together(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
     """Holds files that are there against their manifests and against each other. Raises as `gather`."""
     first = found[0].manifest
     if sizes_must_fit and (wrong := [line for each in found if (line := _wrong_size(each))]):

@@ -13,7 +13,7 @@ from tfr_assets.storage.pipe import open_piped
 
 
 @contextmanager
-def opened(wanted: Range) -> Iterator[InputStream]:
+def open_range(wanted: Range) -> Iterator[InputStream]:
     """Opens what must be read of a file, and closes it after the block.
 
     Raises:

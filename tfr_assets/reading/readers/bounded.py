@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
-from tfr_assets.reading.readers.source import CHUNK_BYTES, batches
+from tfr_assets.reading.readers.serialized_records import CHUNK_BYTES, batches
 from tfr_assets.storage.file_names import is_remote
 
 _AHEAD = 3  # files that tf.data's interleave opens for each that it reads in turn

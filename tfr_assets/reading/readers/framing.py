@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tfr_assets.errors import DamagedFile
-from tfr_assets.reading.native.streams import opened
+from tfr_assets.reading.native.streams import open_range
 from tfr_assets.records.frames.scan import Fault
 from tfr_assets.records.frames.segments import Range, ends, read_segment
-from tfr_assets.records.frames.skipped import Skipped, told
+from tfr_assets.records.frames.skipped import Skipped, describe_faults
 
 
 def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = None) -> Iterator[np.ndarray]:
@@ -41,7 +41,7 @@ def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = Non
             view = buffer.data
             blocks.append(strings([bytes(view[start : start + size]) for start, size in taken[:, :2].tolist()]))
 
-    with opened(wanted) as stream:
+    with open_range(wanted) as stream:
         for segment in wanted.segments:
             found = read_segment(stream, wanted, segment, visit, skip=skipped is not None)
             faults += found
@@ -54,7 +54,7 @@ def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = Non
     if skipped is not None:
         skipped(Skipped(wanted.records - given, tuple(faults)))
     elif given < wanted.records or (faults and wanted.whole):
-        raise DamagedFile(told(faults))
+        raise DamagedFile(describe_faults(faults))
 
 
 def strings(records: list[bytes]) -> np.ndarray:

@@ -91,16 +91,16 @@ class HandedOver:
     def _words(self, column: Column, data_type: int) -> list[int]:
         levels = []
         while isinstance(column, Ragged):
-            levels.append(self._kept(column.offsets))
+            levels.append(self._keep(column.offsets))
             column = column.values
         if isinstance(column, Strings):
-            size, offsets, data, inner = _STRING_SIZE, self._kept(column.offsets), column.data, column.inner
+            size, offsets, data, inner = _STRING_SIZE, self._keep(column.offsets), column.data, column.inner
         else:
             size, offsets, data, inner = column.itemsize, 0, column, column.shape[1:]
-        start = self._kept(data)
+        start = self._keep(data)
         return [len(levels), *levels, data_type, size, start, start + data.nbytes, offsets, len(inner), *inner]
 
-    def _kept(self, array: np.ndarray) -> int:
+    def _keep(self, array: np.ndarray) -> int:
         self._held.append(array := np.ascontiguousarray(array))
         return address_of(array)
 

@@ -23,12 +23,12 @@ def put_together(spec: FeatureSpec, columns: Mapping[str, Column]) -> dict[str, 
         if values.name in columns:
             column = columns[values.name]
             found[name] = (
-                _nested(column, [columns[part.name] for part in lengths]) if values.part == FLAT_VALUES else column
+                _nest(column, [columns[part.name] for part in lengths]) if values.part == FLAT_VALUES else column
             )
     return found
 
 
-def _nested(flat: Column, lengths: list[Column]) -> Column:
+def _nest(flat: Column, lengths: list[Column]) -> Column:
     """Returns values in lists in lists."""
     inner = flat
     for level in reversed(lengths):

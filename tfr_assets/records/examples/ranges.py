@@ -12,7 +12,7 @@ from tfr_assets.records.examples.decoder import Decoder, Problem
 from tfr_assets.records.frames.compression import InputStream
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.records.frames.segments import Range, Segment, ends, read_segment
-from tfr_assets.records.frames.skipped import MOST_FAULTS, Skipped, told
+from tfr_assets.records.frames.skipped import MOST_FAULTS, Skipped, describe_faults
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.units import megabytes
 
@@ -111,9 +111,9 @@ class _Pass:
         wanted, rows = self._stop - self._first, self._decoder.rows
         if not self._skip:
             if self._misfits:
-                raise DamagedFile(told(self._misfits[:1]))
+                raise DamagedFile(describe_faults(self._misfits[:1]))
             if rows < wanted:
-                raise DamagedFile(told(faults[:1]))
+                raise DamagedFile(describe_faults(faults[:1]))
         columns = put_together(self._spec, self._decoder.finish()) if rows else None
         return columns, Skipped(wanted - rows, (*faults, *self._misfits)) if wanted > rows else Skipped()
 

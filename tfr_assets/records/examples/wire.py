@@ -53,7 +53,7 @@ def _values(kind: int, content: bytes) -> Values:
     joined = b"".join(field if isinstance(field, bytes) else encode_varint(field) for _, field in fields)
     if kind == 2:
         return list(struct.unpack(f"<{len(joined) // 4}f", joined))
-    return [_signed(value) for value in _varints(joined)]
+    return [_to_signed(value) for value in _varints(joined)]
 
 
 def _messages(data: bytes, wanted: int, last: int) -> list[bytes]:
@@ -121,6 +121,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("varint is too long")
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     value &= 2**64 - 1
     return value - 2**64 if value >= 2**63 else value

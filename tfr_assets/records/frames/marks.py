@@ -53,7 +53,7 @@ class Marker:
         self.end = Mark(end.records + len(sizes), end.bytes + len(data), digest)
 
 
-def joined(parts: Iterable[Manifest]) -> tuple[Mark, ...]:
+def join_marks(parts: Iterable[Manifest]) -> tuple[Mark, ...]:
     """Returns what is known of a concatenation from its parts' manifests: marks at least SPAN bytes apart, and the end.
 
     They stand where its parts have marks or end, so that no byte need be read.

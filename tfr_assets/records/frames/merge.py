@@ -13,10 +13,10 @@ from typing import Any
 from tfr_assets.errors import DamagedFile
 from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.frames.compression import COMPRESSIONS, Compressor, StreamFault, open_input
+from tfr_assets.records.frames.examine import examine_open
 from tfr_assets.records.frames.index import index_lines, read_sizes
 from tfr_assets.records.frames.manifest import FRAMING, IndexChecksum, Manifest
-from tfr_assets.records.frames.marks import joined
-from tfr_assets.records.frames.report import examine_open
+from tfr_assets.records.frames.marks import join_marks
 from tfr_assets.records.kernels.crc32c import crc32c
 from tfr_assets.records.kernels.digest import to_text
 from tfr_assets.records.schema.features import FeatureSpec
@@ -57,7 +57,7 @@ def merge_files(
         found = ", ".join(sorted(compressions))
         raise DamagedFile(f"cannot merge files of different compressions ({found}) into {target}")
     compression = compressions.pop() if compressions else "none"
-    *marks, end = joined(manifest for _, manifest in inputs)
+    *marks, end = join_marks(manifest for _, manifest in inputs)
     with atomic_file(index_path(target)) as index, atomic_file(target) as data:
         checksum = _join_indexes(inputs, index)
         if COMPRESSIONS[compression].concatenates:

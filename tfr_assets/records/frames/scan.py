@@ -287,7 +287,7 @@ def scan_blocks(
     Raises:
         OSError: The file cannot be read.
     """
-    buffer = _padded(_BUFFER)
+    buffer = _padded_buffer(_BUFFER)
     frames, raw_faults = np.empty((_FRAMES, 3), np.int64), np.empty((_FAULTS, _FAULT), np.int64)
     state = np.zeros(_STATE, np.int64)
     found: list[Fault] = []
@@ -322,7 +322,7 @@ def scan_blocks(
             sound = _intact(state)
         found += [_fault(str(path), line) for line in raw_faults[: state[FAULTS]].tolist()]
         if state[RESUMED] >= 0 and len(found) == total:
-            found[-1] = _resumed(found[-1], int(state[RESUMED]))
+            found[-1] = _add_resume(found[-1], int(state[RESUMED]))
         del found[max_faults:]
         consumed, needed = int(state[CONSUMED]), int(state[NEEDED])
         if progress:
@@ -338,7 +338,7 @@ def scan_blocks(
             break
         if needed > buffer.size:
             try:  # a plain file bounds it; a compressed one grows only as bytes really come
-                grown = _padded(needed if known is not None else min(needed, 2 * buffer.size))
+                grown = _padded_buffer(needed if known is not None else min(needed, 2 * buffer.size))
             except MemoryError:
                 sound = sound or _intact(state)
                 total += 1
@@ -375,7 +375,7 @@ def _intact(state: np.ndarray) -> tuple[int, int]:
     return int(state[INTACT]), int(state[DIGEST]) & (2**64 - 1)
 
 
-def _padded(size: int) -> np.ndarray:
+def _padded_buffer(size: int) -> np.ndarray:
     """Returns a buffer behind whose end a visitor's kernels may read."""
     return np.empty(size + PADDING, np.uint8)[:size]
 
@@ -404,5 +404,5 @@ def _no_memory(path: str, record: int, offset: int, length: int) -> Fault:
     return Fault(path, record, offset, FaultKind.TOO_LONG, detail)
 
 
-def _resumed(fault: Fault, offset: int) -> Fault:
+def _add_resume(fault: Fault, offset: int) -> Fault:
     return replace(fault, detail=f"{fault.detail}; next intact header at byte {offset}")

@@ -31,7 +31,7 @@ from tfr_assets.records.frames.compression import InputStream
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import FRAMING, Manifest
 from tfr_assets.records.frames.scan import Fault, FaultKind, FrameVisitor, Scan, scan_stream
-from tfr_assets.records.frames.skipped import MOST_FAULTS, told
+from tfr_assets.records.frames.skipped import MOST_FAULTS, describe_faults
 from tfr_assets.records.kernels.digest import lost_record, second_part
 from tfr_assets.storage.file_names import is_remote
 from tfr_assets.units import MAX_RECORD_BYTES
@@ -167,11 +167,11 @@ def read_segment(
         if not _proven(scan, segment):
             raise stale(wanted.path)
     elif not skip:
-        raise DamagedFile(told(faults))
+        raise DamagedFile(describe_faults(faults))
     elif lost < 1 or not _lie_where_written(places, wanted):
         raise DamagedFile(
-            f"{told(faults[:1])}, and more records of this part are lost; no valid index confirms the others. "
-            "Restore the file, or write it again"
+            f"{describe_faults(faults[:1])}, and more records of this part are lost; no valid index confirms the "
+            "others. Restore the file, or write it again"
         )
     return faults
 

@@ -10,7 +10,7 @@ MOST_FAULTS = 1000
 _SAID = 3
 
 
-def told(faults: Sequence[Fault]) -> str:
+def describe_faults(faults: Sequence[Fault]) -> str:
     """Returns what to say of damage and what to do, a line a fault; nothing if there is none."""
     if not faults:
         return ""

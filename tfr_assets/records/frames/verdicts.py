@@ -1,6 +1,6 @@
 """What is right and wrong with a TFRecord file, in words and numbers; nothing here knows Dagster.
 
-The disk is read once (`records.frames.report.examine`); these functions judge what was read.
+The disk is read once (`records.frames.examine.examine`); these functions judge what was read.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.units import IDEAL_FILE, LARGE_FILE, SMALL_FILE, megabytes
 
 if TYPE_CHECKING:  # these come with compiled kernels, which the code server shall not load
-    from tfr_assets.records.frames.report import FileReport
+    from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.scan import Fault
 
 

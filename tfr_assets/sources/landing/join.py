@@ -21,10 +21,10 @@ from tfr_assets.sources.landing.spool import (
     NUMBER,
     NUMBER_FIELD,
     can_deal,
+    concatenate,
     deal,
-    joined,
+    read_spool,
     sort_rows,
-    spooled,
     with_numbers,
 )
 from tfr_assets.sources.model.kinds import KEY
@@ -76,18 +76,20 @@ def join(parts: Sequence[Part], folder: Path, unmatched: Unmatched, memory: int 
 
     first = replace(parts[0], schema=parts[0].schema.append(_PLACE_FIELD), batches=placed(parts[0].batches))
     keyed = [replace(part, schema=part.schema.append(NUMBER_FIELD)) for part in (first, *parts[1:])]
-    matched = _Join(keyed, folder, unmatched, memory).matched([map(_hashed, part.batches) for part in keyed], depth=0)
+    matched = _Join(keyed, folder, unmatched, memory).match_all(
+        [map(_add_hashes, part.batches) for part in keyed], depth=0
+    )
     # Sorting deals rows by the top bits of their numbers: places are spread over all 64 of them.
-    return sort_rows((_numbered(batch, (2**64 - 1) // max(count, 1)) for batch in matched), folder, memory)
+    return sort_rows((_add_numbers(batch, (2**64 - 1) // max(count, 1)) for batch in matched), folder, memory)
 
 
-def _hashed(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _add_hashes(batch: pa.RecordBatch) -> pa.RecordBatch:
     import pandas as pd  # for its hash of texts
 
     return with_numbers(batch, pd.util.hash_array(batch.column(KEY).to_numpy(zero_copy_only=False), categorize=False))
 
 
-def _numbered(batch: pa.RecordBatch, spread: int) -> pa.RecordBatch:
+def _add_numbers(batch: pa.RecordBatch, spread: int) -> pa.RecordBatch:
     places = batch.column(_PLACE).to_numpy() * np.uint64(spread)
     return with_numbers(batch.drop_columns([_PLACE]), places)
 
@@ -99,13 +101,13 @@ class _Join:
     unmatched: Unmatched
     memory: int
 
-    def matched(self, drawn: Sequence[Iterator[pa.RecordBatch]], depth: int) -> Iterator[pa.RecordBatch]:
+    def match_all(self, drawn: Sequence[Iterator[pa.RecordBatch]], depth: int) -> Iterator[pa.RecordBatch]:
         """Yields rows that match, in no order; `depth` is how often all have been dealt already."""
         held: list[list[pa.RecordBatch]] = [[] for _ in drawn]
         if self._hold(drawn, held, self.memory if can_deal(depth) else math.inf):
             yield self._match(
                 [
-                    joined(batches or [pa.RecordBatch.from_pylist([], part.schema)])
+                    concatenate(batches or [pa.RecordBatch.from_pylist([], part.schema)])
                     for batches, part in zip(held, self.parts, strict=True)
                 ]
             )
@@ -116,8 +118,8 @@ class _Join:
         ]
         for bucket in sorted(set().union(*dealt)):
             with ExitStack() as stack:
-                rows = [stack.enter_context(spooled(p[bucket])) if bucket in p else iter(()) for p in dealt]
-                yield from self.matched(rows, depth + 1)
+                rows = [stack.enter_context(read_spool(p[bucket])) if bucket in p else iter(()) for p in dealt]
+                yield from self.match_all(rows, depth + 1)
 
     def _hold(
         self, drawn: Sequence[Iterator[pa.RecordBatch]], held: Sequence[list[pa.RecordBatch]], most: float

@@ -47,16 +47,16 @@ def sort_rows(
             break
     else:
         if held:
-            block = joined(held)
+            block = concatenate(held)
             order = np.argsort(_numbers(block), kind="stable")
-            yield from taken(block.drop_columns([NUMBER]), order)
+            yield from take_rows(block.drop_columns([NUMBER]), order)
         return
     for path in deal(chain(held, batches), folder, depth).values():
-        with spooled(path) as rows:
+        with read_spool(path) as rows:
             yield from sort_rows(rows, folder, memory, depth + 1)
 
 
-def taken(block: pa.RecordBatch, order: np.ndarray) -> Iterator[pa.RecordBatch]:
+def take_rows(block: pa.RecordBatch, order: np.ndarray) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a block in the order of their positions, in batches of at most about 16 MB."""
     step = max(1, min(_BATCH_ROWS, _BLOCK * max(block.num_rows, 1) // max(block.nbytes, 1)))
     for start in range(0, max(len(order), 1), step):
@@ -96,14 +96,14 @@ def deal(batches: Iterator[pa.RecordBatch], folder: Path, depth: int, name: str 
 
 
 @contextmanager
-def spooled(path: Path) -> Iterator[pa.RecordBatchStreamReader]:
+def read_spool(path: Path) -> Iterator[pa.RecordBatchStreamReader]:
     """Reads the rows of a spool file once, and removes it."""
     with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
         yield reader
     path.unlink()
 
 
-def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Returns the rows of at least one batch as one batch."""
     table = pa.Table.from_batches(batches).combine_chunks()
     return next(iter(table.to_batches()), pa.RecordBatch.from_pylist([], table.schema))
@@ -117,10 +117,10 @@ def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held.append(batch)
         size += batch.nbytes
         if size >= _BLOCK:
-            yield joined(held)
+            yield concatenate(held)
             held, size = [], 0
     if held:
-        yield joined(held)
+        yield concatenate(held)
 
 
 def _numbers(batch: pa.RecordBatch) -> np.ndarray:

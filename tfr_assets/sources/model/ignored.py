@@ -74,7 +74,7 @@ class Ignored:
         self._flush()
         said = []
         if self._unexpected:
-            endings, taken = _told(self._unexpected), ", ".join(self.wanted)
+            endings, taken = _count_endings(self._unexpected), ", ".join(self.wanted)
             files = _are(self._unexpected.total(), "file")
             said.append(f"{files} ignored: {endings}. Taken are {taken}. If the others are data, convert them.")
         return " ".join([*said, *filter(None, [self.links_warning()])])
@@ -85,7 +85,7 @@ class Ignored:
 
     def __str__(self) -> str:
         """Returns which endings there are: "2 ending in .txt, 1 ending in nothing"; and what to tell of links."""
-        found = _told(self.counts) if self.counts else "no file at all"
+        found = _count_endings(self.counts) if self.counts else "no file at all"
         return f"{found}. {self.links_warning().removesuffix('.')}" if self.links else found
 
 
@@ -100,7 +100,7 @@ def _are(count: int, noun: str) -> str:
     return f"1 {noun} in the folder is" if count == 1 else f"{count:,} {noun}s in the folder are"
 
 
-def _told(counts: Counter[str]) -> str:
+def _count_endings(counts: Counter[str]) -> str:
     return ", ".join(f"{count} ending in {ending or 'nothing'}" for ending, count in counts.most_common())
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, SourceError, TfrError
 from tfr_assets.sources.tables.data_frames import table_of
-from tfr_assets.sources.tables.dict_rows import DictRows, ShapesVaryError, described
+from tfr_assets.sources.tables.dict_rows import DictRows, ShapesVaryError, describe_value
 from tfr_assets.sources.tables.python_values import Form, as_numpy
 from tfr_assets.sources.tables.schemas import check_same, conform, empty_batch, plain_schema
 
@@ -154,7 +154,7 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
             f"{name}: gave one dict. Yield dicts, one a row; a dict of columns: return pa.table(…) of it."
         )
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise SourceError(f"{name}: gave {described(value)}. It must return or yield {_ACCEPTED}.")
+        raise SourceError(f"{name}: gave {describe_value(value)}. It must return or yield {_ACCEPTED}.")
     rows = DictRows(name, forms or {})
     for index, item in enumerate(items_of(name, value)):
         if isinstance(item, Mapping):
@@ -165,7 +165,7 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
             yield from rows.flush()
             yield from tables
         else:
-            raise SourceError(f"{name}: item {index} is {described(item)}. {_row_remedy(item)}")
+            raise SourceError(f"{name}: item {index} is {describe_value(item)}. {_row_remedy(item)}")
     yield from rows.flush()
 
 

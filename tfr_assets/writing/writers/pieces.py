@@ -9,8 +9,8 @@ import pyarrow as pa
 from tfr_assets.errors import TfrError
 from tfr_assets.records.examples.encoder import Frames
 from tfr_assets.records.examples.writer import FileWriter
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.report import Report
+from tfr_assets.writing.writers.outcome import Report
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 
 @dataclass(frozen=True)

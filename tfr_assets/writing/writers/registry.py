@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 from tfr_assets.errors import ConfigError, suggestion
 
 if TYPE_CHECKING:
-    from tfr_assets.writing.writers.plan import WritePlan
-    from tfr_assets.writing.writers.report import Report
+    from tfr_assets.writing.writers.outcome import Report
     from tfr_assets.writing.writers.rows import Rows
+    from tfr_assets.writing.writers.write_plan import WritePlan
 
 WriteFunction = Callable[["WritePlan", "Rows", "Report"], None]
 """Writes all rows into the plan's files and reports each shard as finished or failed; raises what concerns all."""

@@ -20,13 +20,13 @@ from tfr_assets.layout import index_path
 from tfr_assets.processes import how_it_ended
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.atomic import remove_abandoned
-from tfr_assets.writing.writers.crew import Crew
+from tfr_assets.writing.writers.outcome import NothingLeftError, Report
 from tfr_assets.writing.writers.pieces import End, Piece, write_pieces
-from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.process import fresh_process, messages
-from tfr_assets.writing.writers.report import NothingLeftError, Report
 from tfr_assets.writing.writers.rows import Rows
 from tfr_assets.writing.writers.sharded_threads import write_shards
+from tfr_assets.writing.writers.thread_group import ThreadGroup
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 _PIPE_BYTES = 1 << 20
 
@@ -36,11 +36,11 @@ def sharded_processes(plan: WritePlan, rows: Rows, report: Report) -> None:
     write_shards(plan, rows, report, _write_in_process)
 
 
-def _write_in_process(crew: Crew, plan: WritePlan, pieces: Iterable[Piece | End], report: Report) -> None:
+def _write_in_process(group: ThreadGroup, plan: WritePlan, pieces: Iterable[Piece | End], report: Report) -> None:
     with fresh_process(__name__) as process:
         with suppress(OSError):  # more than an unprivileged user may have
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        crew.start(_listen, process.stdout, report)
+        group.start(_listen, process.stdout, report)
         with suppress(BrokenPipeError):  # it has ended early, and its exit code tells why
             _send(plan, pieces, process.stdin)
             process.stdin.close()

@@ -25,8 +25,8 @@ from tfr_assets.reading.readers.framing import strings
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.processes.queue_worker import DONE, FAILED, RECORDS
 from tfr_assets.reading.readers.processes.start import Process, close_all
-from tfr_assets.reading.readers.source import checked_chunks, rebatched
-from tfr_assets.reading.readers.stepwise import parsed_in_parallel
+from tfr_assets.reading.readers.serialized_records import checked_chunks, rebatch
+from tfr_assets.reading.readers.stepwise import parse_in_parallel
 from tfr_assets.records.frames.segments import Range
 
 _AHEAD = 2  # pieces a worker has at most: one that it reads, and the next
@@ -47,8 +47,8 @@ def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
         order = rng.sample(pieces, len(pieces)) if options.shuffle else pieces
         return _epoch(order, pool, count, in_turn=options.seed is not None)
 
-    found = rebatched(checked_chunks(epoch), options, None if pool.skips else count)
-    dataset = parsed_in_parallel(found, files, options)
+    found = rebatch(checked_chunks(epoch), options, None if pool.skips else count)
+    dataset = parse_in_parallel(found, files, options)
     weakref.finalize(dataset, pool.close)  # also when Python ends; datasets made of this one keep it alive
     return dataset
 
@@ -62,7 +62,7 @@ class _Pool:
         self._idle = [self._start() for _ in range(size)]
 
     @contextmanager
-    def lent(self) -> Iterator[dict[Connection, Process]]:
+    def lend(self) -> Iterator[dict[Connection, Process]]:
         """Lends the workers for the block. Those of a block that ends early are in the middle of a file, and end."""
         alive = [worker for _ in range(self._size) if self._idle and (worker := self._idle.pop()).is_alive()]
         workers = alive + [self._start() for _ in range(self._size - len(alive))]
@@ -85,14 +85,14 @@ def _epoch(pieces: list[Range], pool: _Pool, count: int, in_turn: bool) -> Itera
     """Yields records, or what went wrong, as `checked_chunks` takes them."""
     tally = Tally()
     try:
-        with pool.lent() as workers:
-            yield from _received(deque(pieces), workers, tally, in_turn)
+        with pool.lend() as workers:
+            yield from _receive(deque(pieces), workers, tally, in_turn)
     except TfrError as error:
         yield np.empty(0, object), str(error)
     tally.warn(count)
 
 
-def _received(
+def _receive(
     pieces: deque[Range], workers: dict[Connection, Process], tally: Tally, in_turn: bool
 ) -> Iterator[tuple[np.ndarray, str]]:
     given: dict[Connection, deque[Range]] = {connection: deque() for connection in workers}
@@ -107,7 +107,9 @@ def _received(
             try:
                 kind, content = connection.recv()
             except (EOFError, OSError) as error:  # it was killed, perhaps amid an answer
-                raise SourceError(f"{workers[connection].ended()} while it read {given[connection][0].path}") from error
+                raise SourceError(
+                    f"{workers[connection].describe_end()} while it read {given[connection][0].path}"
+                ) from error
             if kind == FAILED:
                 raise DamagedFile(content)
             if kind == RECORDS:

@@ -50,7 +50,7 @@ class Process:
         """Tells whether it runs."""
         return self.process.poll() is None
 
-    def ended(self) -> str:
+    def describe_end(self) -> str:
         """Waits for a process that closed its end, and returns how it ended, for a message."""
         return f"process {self.process.pid} {how_it_ended(self.process.wait(_PATIENCE))}"
 

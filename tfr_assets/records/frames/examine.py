@@ -74,9 +74,9 @@ def examine(
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        return faulty(Fault(str(path), 0, 0, FaultKind.MISSING))
+        return faulty_report(Fault(str(path), 0, 0, FaultKind.MISSING))
     except OSError as error:
-        return faulty(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
+        return faulty_report(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
     try:
         return examine_open(descriptor, path, manifest, features, progress, max_record_bytes)
     finally:
@@ -109,12 +109,12 @@ def examine_written(
     return report, manifest
 
 
-def faulty(fault: Fault) -> FileReport:
+def faulty_report(fault: Fault) -> FileReport:
     """Returns the report of a file of which nothing is known but that it is wrong."""
-    return replace(unread(fault.path), faults=(fault,), fault_count=1)
+    return replace(unread_report(fault.path), faults=(fault,), fault_count=1)
 
 
-def unread(path: str) -> FileReport:
+def unread_report(path: str) -> FileReport:
     """Returns the report of a file into which nobody has looked."""
     return FileReport(path, 0, 0, 0, to_text(0), "none", (), 0, (), 0, 0.0)
 

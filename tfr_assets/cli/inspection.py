@@ -59,12 +59,12 @@ def _show_features(found: Inspection) -> None:
         out.print(f"\n{found.not_examples:,} of {found.sampled:,} sampled records are no tf.Example")
     if found.features:
         examples = found.sampled - found.not_examples
-        rows = [(name, *_seen(seen, examples)) for name, seen in found.features.items()]
+        rows = [(name, *_describe(seen, examples)) for name, seen in found.features.items()]
         out.print()
         out.print(table(f"features of the first {examples:,} records", ("feature", "kind", "values", "in"), rows))
 
 
-def _seen(seen: FeatureSeen, examples: int) -> tuple[str, str, str]:
+def _describe(seen: FeatureSeen, examples: int) -> tuple[str, str, str]:
     values = f"{seen.smallest}" if seen.smallest == seen.largest else f"{seen.smallest} – {seen.largest}"
     share = "every record" if seen.present == examples else f"{seen.present / examples:.1%} of records"
     return " or ".join(sorted(seen.kinds)), values, share

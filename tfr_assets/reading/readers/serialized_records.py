@@ -20,7 +20,7 @@ from tfr_assets.reading.locate.shares import plan_files
 from tfr_assets.reading.native.skipped_count import Tally
 from tfr_assets.reading.native.verified_files import VerifiedFiles, verified_path
 from tfr_assets.reading.readers.framing import range_records
-from tfr_assets.reading.readers.generated import generated
+from tfr_assets.reading.readers.generators import from_generator
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.tensors.spec import Tensors
 from tfr_assets.records.frames.compression import COMPRESSIONS
@@ -90,22 +90,22 @@ class _Source:
 
     def records_of(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
         """Returns the serialized records of a piece, one by one."""
-        return self.chunks_of(piece).unbatch() if self.is_framed else self._opened(piece, self._stock)
+        return self.chunks_of(piece).unbatch() if self.is_framed else self._open(piece, self._stock)
 
     def chunks_of(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
         """Returns the serialized records of a piece, some at a time."""
         if self.is_framed:
-            return checked_chunks(self._framed, piece["number"])
-        return self._opened(piece, lambda piece: self._stock(piece).batch(self.chunk))
+            return checked_chunks(self._scan, piece["number"])
+        return self._open(piece, lambda piece: self._stock(piece).batch(self.chunk))
 
     def report(self) -> tf.data.Dataset:
         """Returns no records, but tells of those that were left out when it is reached."""
-        return generated(self._warn, _STRINGS)
+        return from_generator(self._warn, _STRINGS)
 
-    def _opened(self, piece: dict[str, tf.Tensor], opener: Opener) -> tf.data.Dataset:
+    def _open(self, piece: dict[str, tf.Tensor], opener: Opener) -> tf.data.Dataset:
         if self.options.on_error == "unchecked":
             return opener(piece)
-        held = generated(self._verified, (_STRING, _STRING), [piece["number"]]).map(refuse)
+        held = from_generator(self._verify, (_STRING, _STRING), [piece["number"]]).map(refuse)
         return held.flat_map(lambda path: opener({**piece, "path": path}))
 
     def _stock(self, piece: dict[str, tf.Tensor]) -> tf.data.Dataset:
@@ -119,7 +119,7 @@ class _Source:
         records = tf.data.experimental.from_variant(variant, tf.TensorSpec((), tf.string))
         return records.skip(piece["skip"]).take(piece["records"])
 
-    def _verified(self, number: np.int32) -> Iterator[tuple[str, str]]:
+    def _verify(self, number: np.int32) -> Iterator[tuple[str, str]]:
         """Gives the path of a file that was verified, which leads to it until this ends, and what is wrong with it."""
         try:
             with verified_path(self.pieces[number]) as path:
@@ -127,7 +127,7 @@ class _Source:
         except TfrError as error:
             yield "", str(error)
 
-    def _framed(self, number: np.int32) -> Iterator[tuple[np.ndarray, str]]:
+    def _scan(self, number: np.int32) -> Iterator[tuple[np.ndarray, str]]:
         try:
             for records in range_records(self.pieces[number], self.tally.add if self.skips else None):
                 yield records, ""
@@ -160,8 +160,8 @@ def records(
     else:
         found = _in_turn(source.elements(), source.records_of, options, cycle_length, block_length, calls)
     if source.skips:
-        return shuffled(found.concatenate(source.report().unbatch()), options)
-    return shuffled(_counted(found, source.count), options)
+        return shuffle(found.concatenate(source.report().unbatch()), options)
+    return shuffle(_assert_count(found, source.count), options)
 
 
 def batches(
@@ -181,7 +181,7 @@ def batches(
     chunks = _in_turn(source.elements(), source.chunks_of, options, cycle_length, 1, calls)
     if source.skips:
         chunks = chunks.concatenate(source.report())
-    return rebatched(chunks, options, None if source.skips else source.count)
+    return rebatch(chunks, options, None if source.skips else source.count)
 
 
 def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *arguments: tf.Tensor) -> tf.data.Dataset:
@@ -192,7 +192,7 @@ def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *a
             a stack trace.
         arguments: What it is called with, each epoch anew.
     """
-    return generated(generate, (_STRINGS, _STRING), arguments).map(refuse)
+    return from_generator(generate, (_STRINGS, _STRING), arguments).map(refuse)
 
 
 def chunks_in_turn(files: RecordFiles, options: ReadOptions, cycle_length: int, calls: int | None) -> tf.data.Dataset:
@@ -201,7 +201,7 @@ def chunks_in_turn(files: RecordFiles, options: ReadOptions, cycle_length: int, 
     return _in_turn(source.elements(), source.chunks_of, options, cycle_length, 1, calls)
 
 
-def verified_batches(batches: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+def verify_batches(batches: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Returns what other processes read, if the files are verified, before the first batch and still when each comes.
 
     Args:
@@ -241,7 +241,7 @@ def _problem_of(work: Callable[..., None]) -> Callable[..., str]:
     return problem
 
 
-def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) -> tf.data.Dataset:
+def rebatch(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) -> tf.data.Dataset:
     """Makes batches of chunks, shuffled if that is asked for.
 
     Args:
@@ -251,15 +251,15 @@ def rebatched(chunks: tf.data.Dataset, options: ReadOptions, count: int | None) 
     """
     size, drop_remainder = options.batch_size, options.drop_remainder
     if options.shuffle:
-        one_by_one = chunks.unbatch() if count is None else _counted(chunks.unbatch(), count)
-        return shuffled(one_by_one, options).batch(size, drop_remainder=drop_remainder)
+        one_by_one = chunks.unbatch() if count is None else _assert_count(chunks.unbatch(), count)
+        return shuffle(one_by_one, options).batch(size, drop_remainder=drop_remainder)
     found = chunks.rebatch(size, drop_remainder=drop_remainder)
-    return found if count is None else _counted(found, _batch_count(count, options))
+    return found if count is None else _assert_count(found, _batch_count(count, options))
 
 
-def counted_batches(batches: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+def assert_batch_count(batches: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Makes it an error if batches are more or fewer than the files' records make."""
-    return _counted(batches, _batch_count(records_in(files, options), options))
+    return _assert_count(batches, _batch_count(records_in(files, options), options))
 
 
 def _batch_count(records: int, options: ReadOptions) -> int:
@@ -271,12 +271,12 @@ def records_in(files: RecordFiles, options: ReadOptions) -> int:
     return sum(piece.records for piece in plan_files(files, options.shard))
 
 
-def shuffled(records: tf.data.Dataset, options: ReadOptions) -> tf.data.Dataset:
+def shuffle(records: tf.data.Dataset, options: ReadOptions) -> tf.data.Dataset:
     """Draws records at random from as many as the options say, in another order every epoch."""
     return records.shuffle(options.shuffle, options.seed) if options.shuffle else records
 
 
-def _counted(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
+def _assert_count(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
     """Makes another number of elements an error: TensorFlow takes a file cut between two records for a shorter one."""
     return dataset.apply(tf.data.experimental.assert_cardinality(count))
 
