@@ -121,7 +121,7 @@ def test_json_carries_notes_too(file: Path) -> None:
     assert done.returncode == 0
     notes = {report["path"]: report["notes"] for report in json.loads(done.stdout) if report["ok"]}
     assert notes[str(file)] == []
-    assert "no manifest vouches for it" in notes[str(foreign)][0]
+    assert "no manifest describes it" in notes[str(foreign)][0]
     assert "left by a process that was killed" in notes[str(left)][0]
 
 

@@ -1,4 +1,4 @@
-"""Damage in mid-epoch: named with file, record and byte, or passed over and reported."""
+"""Damage in mid-epoch: named with file, record and byte, or skipped and reported."""
 
 import re
 import warnings

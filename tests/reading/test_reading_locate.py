@@ -60,7 +60,7 @@ def test_paths_of_every_sort(numbers: Layout, monkeypatch: pytest.MonkeyPatch) -
 
 def test_files_beside_the_shards_are_not_read(numbers: Layout) -> None:
     (numbers.shards / "sample-train.tfrecord-00000-of-00003.tmp").write_bytes(b"half a shard")
-    (numbers.shards / "sample-train.tfrecord-00003-of-00004").write_bytes(b"no manifest vouches for it")
+    (numbers.shards / "sample-train.tfrecord-00003-of-00004").write_bytes(b"no manifest describes it")
     assert len(locate(numbers.folder).paths) == 3
 
 

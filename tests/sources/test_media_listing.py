@@ -156,14 +156,14 @@ def test_links_that_lead_out_are_left_out_by_default(tmp_path: Path) -> None:
     (tmp_path / "root").symlink_to(folder)
     (folder / "README").symlink_to("../readme")
     (folder / "f.txt").symlink_to("../data-elsewhere/f.txt")
-    leads_out = "ignored: it is a link that leads out of the folder, and `follow_links: true` is not said"
+    leads_out = "ignored: it is a link that leads out of the folder, and `follow_links: true` is not set"
     for root in (folder, tmp_path / "root"):
         table, found = list_any(root, tmp_path, UNLABELLED)
         assert names(table) == ["a.dat", "in/d.dat", "in/e.dat", "same/d.dat", "same/e.dat"]
         lines = dict(line.split("\t") for line in found.log.read_text().splitlines())
         assert lines == {"more/": leads_out, "c.dat": leads_out, "f.txt": "ignored: its ending is not that of a file"}
         (warning,) = found.warnings
-        assert "2 links in the folder are ignored" in warning and "say `follow_links: true` to follow them" in warning
+        assert "2 links in the folder are ignored" in warning and "set `follow_links: true` to follow them" in warning
         assert "1 file in the folder is ignored: 1 ending in .txt" in warning
         table, found = list_any(root / "**/*.dat", tmp_path, UNLABELLED)
         assert names(table) == ["a.dat", "in/d.dat", "in/e.dat", "same/d.dat", "same/e.dat"]

@@ -1,4 +1,4 @@
-"""What is in a source's folder and is not taken is told of, whatever the kind of source."""
+"""What is in a source's folder and is not taken is reported, whatever the kind of source."""
 
 from pathlib import Path
 from typing import Any

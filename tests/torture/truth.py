@@ -78,11 +78,11 @@ def check_whole(tree: Tree, before: Tree, after: Tree) -> None:
 
 
 def check_vouching(root: Path) -> None:
-    """No manifest vouches for bytes that are not those it describes."""
+    """No manifest stays beside bytes that it does not describe."""
     for name in sorted(root.rglob("manifest/*.json")):
         path = name.parent.parent / name.stem
         if manifest_path(path) == name and (manifest := Manifest.load(path)):
-            assert not path.exists() or examine(path, manifest).ok, f"{name} vouches for other bytes than lie there"
+            assert not path.exists() or examine(path, manifest).ok, f"{name} describes other bytes than lie there"
 
 
 def check_reading(scenario: Scenario, root: Path) -> str:

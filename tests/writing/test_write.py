@@ -59,7 +59,7 @@ class Column:
 
 
 class Lazy:
-    """An iterable that makes its rows anew each time."""
+    """An iterable that makes its rows again each time."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(ROWS)

@@ -49,7 +49,7 @@ class _Files(click.Path):
     """A file or folder; or a dataset's name, which stands for its folder where nothing else is called so."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not Path(value).exists():  # else it is of no account whether there is a project, and a whole one
+        if not Path(value).exists():  # else it does not matter whether there is a project
             from tfr_assets.layout import data_root
 
             folder = data_root() / value
@@ -105,7 +105,7 @@ def cli(project: Path | None) -> None:
 
     Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 stopped by Ctrl-C, 143 by
     SIGTERM, 129 by SIGHUP (the terminal was closed).
-    """  # noqa: D301 - click wants a real backspace before lines that it shall not join
+    """  # noqa: D301 - click wants a real backspace before lines that it must not join
     if project:
         os.environ[PROJECT_VARIABLE] = str(project.absolute())  # so that the processes of steps find it, too
 
@@ -268,10 +268,10 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
-    with a manifest are also held against it: size, count, content, index, and that every record parses. In a folder,
+    with a manifest are also compared with it: size, count, content, index, and that every record parses. In a folder,
     files are noticed that are missing or do not belong there, and whatever else of a dataset is not as it was written.
-    A dataset's files are also held against the plan that its YAML and its inventory make: which there must be, with how
-    many rows, of which settings.
+    A dataset's files are also compared with the plan that its YAML and its inventory make: which there must be, with
+    how many rows, of which settings.
     """
     from tfr_assets.cli.verify import as_documents, audit_plans, verify_files
     from tfr_assets.writing.stored import audit_folders, find_record_files
@@ -390,8 +390,8 @@ def bench() -> None:
 @bench.command("readers", epilog=f"Readers: {', '.join(READERS)}.")
 @click.argument("name")
 @click.option("--only", multiple=True, metavar="READER", help="Readers to measure; can be given several times.")
-@click.option("--batch-size", type=int, help="Records a batch.")
-@click.option("--repeats", type=int, help="Processes a reader, in turn with the others.")
+@click.option("--batch-size", type=int, help="Records per batch.")
+@click.option("--repeats", type=int, help="Processes per reader, in turn with the others.")
 @click.option("--step-ms", type=float, help="Simulated training step after each batch.")
 @click.option("--decode-ms", type=float, help="Simulated cost of decoding a record.")
 @click.option("--latency-ms", type=float, help="Read over HTTP, with this time to the first byte.")

@@ -39,7 +39,7 @@ _STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "WorkerDied
 _POLL_SECONDS = 0.1
 _SHOWN = (WAITING, STOPPING)  # how events start that are shown in place of a step
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
-_OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged
+_OTHER_STEPS = 6  # of a refresh, besides one per shard: raw, plan, commit, merged, and the checks of shards and merged
 _ABOUT_READERS = ("readers", "reader_report")
 _READER_STEPS = 3  # readers, their checks, the report
 
@@ -75,7 +75,7 @@ class Made:
 
 @dataclass
 class Outcome:
-    """What came of a dataset's runs.
+    """The result of a dataset's runs.
 
     Attributes:
         dataset: Its name.
@@ -110,7 +110,7 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         dataset: The dataset.
         instance: Where runs and events are recorded.
         readers: Whether to measure the readers, too.
-        progress: Told about every step.
+        progress: Called for every step.
 
     Returns:
         What was made and what failed. A step that fails raises nothing here.
@@ -146,7 +146,7 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
         dataset: The dataset.
         instance: Where runs and events are recorded.
         outcome: Gets what was made and what failed.
-        progress: Told about every step.
+        progress: Called for every step.
 
     Returns:
         The dataset with the planned number of shards.
@@ -196,7 +196,7 @@ def _create_run(
         tags={
             **(all_partitions(keys) if keys else {}),
             TERMINAL_TAG: f"{socket.gethostname()}, process {os.getpid()}",
-            MAX_RETRIES_TAG: "0",  # whoever sits at the terminal decides whether to run it again
+            MAX_RETRIES_TAG: "0",  # the user at the terminal decides whether to run it again
         },
         remote_job_origin=_origin().get_job_origin(job_name),
         job_code_origin=job.get_python_origin(),

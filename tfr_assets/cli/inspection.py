@@ -40,7 +40,7 @@ def show(files: Sequence[Inspection]) -> None:
         )
         for found in files
     ]
-    columns = ("records", "size", "bytes a record", "compression", "file")
+    columns = ("records", "size", "bytes per record", "compression", "file")
     out.print(table(f"in {folder}", columns, lines, numbers=columns[:3]))
     if len(files) > 1:
         out.print(

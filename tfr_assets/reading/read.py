@@ -57,7 +57,7 @@ def read(
     Args:
         name: Name of a dataset; or a path: of a dataset's folder, of a folder of its files, or of one of them; or the
             URL of any of these. A string is a path when it holds a `/`, `.` or `~`.
-        batch_size: Records a batch.
+        batch_size: Records per batch.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
         reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
@@ -84,7 +84,7 @@ def read(
         unless it is shuffled or the reader promises none. Its cardinality is known, but with `on_error="skip"`.
 
     Raises:
-        ConfigError: There is no such dataset, path, split, reader, column or choice, or a number cannot be.
+        ConfigError: There is no such dataset, path, split, reader, column or choice, or a number is invalid.
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file differs from its manifest in size.
 

@@ -19,8 +19,8 @@ class Recommendation:
         reader: Its name.
         why: A sentence or two.
         records_per_second: What all readers were measured at, the fastest first.
-        not_recommended: Why a faster one was passed over, by name.
-        batch_size: Records a batch when it was measured.
+        not_recommended: Why a faster one was not chosen, by name.
+        batch_size: Records per batch when it was measured.
         hardware: The machine.
         data_version: Of the files.
         measured_at: When.

@@ -1,4 +1,4 @@
-"""Whether raw files changed, without reading any: their names, sizes and times, or what their store tells of them."""
+"""Whether raw files changed, without reading any: their names, sizes and times, or what their store says of them."""
 
 import hashlib
 from collections.abc import Iterator

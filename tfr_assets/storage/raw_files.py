@@ -59,7 +59,7 @@ class RawFile:
     def info(self) -> tuple[int, str]:
         """Returns the size in bytes and a signature that changes when the file does.
 
-        The signature of a local file is made of its size, times and inode; of a remote one, of what its store tells
+        The signature of a local file is made of its size, times and inode; of a remote one, of what its store says
         (size, entity tag, checksum, times). It costs no reading.
 
         Raises:

@@ -20,7 +20,7 @@ Inputs = dict[str, tuple[Path, Manifest]]  # by partition key
 
 @dataclass(frozen=True)
 class Merged:
-    """What became of a merge.
+    """The result of a merge.
 
     Attributes:
         manifest: What the file holds.
@@ -47,7 +47,7 @@ def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str,
         progress: Called with the number of bytes just copied.
 
     Returns:
-        What became of each split's file.
+        What was merged, by split.
 
     Raises:
         StaleError: Shards are missing, or were made from other data or settings than the current ones.
@@ -86,7 +86,7 @@ def _verified_inputs(plan: ShardingPlan) -> Inputs:
         path = plan.dataset.layout.shard_path(shard)
         manifest = Manifest.load(path)
         if problem := manifest_problem(path) if path.is_file() else None:
-            damaged.append(f"{shard.key}: its manifest vouches for nothing: {problem}")
+            damaged.append(f"{shard.key}: its manifest is invalid: {problem}")
         elif manifest is None or not path.is_file():
             missing.append(f"{shard.key}: missing")
         elif manifest.made_from != plan.made_from(shard):

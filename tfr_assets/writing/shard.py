@@ -27,7 +27,7 @@ from tfr_assets.writing.stray import SHARD, read_manifest, remove_damaged, remov
 
 @dataclass(frozen=True)
 class ShardWritten:
-    """What became of one shard.
+    """The result of one shard.
 
     Attributes:
         manifest: What the file holds.

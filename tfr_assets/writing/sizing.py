@@ -107,7 +107,7 @@ def _estimate(dataset: Dataset, inventory: Inventory, first: int, rows: int) -> 
 
 
 def save_planned(layout: Layout, sizes: list[SplitSize]) -> None:
-    """Saves the numbers of shards, for whoever loads the dataset's definition next."""
+    """Saves the numbers of shards, for the next load of the dataset's definition."""
     document = {size.split: size.shards for size in sizes}
     write_atomically(layout.planned, seal({"shards": document}))
 

@@ -22,7 +22,7 @@ _OURS = {"index", "manifest"}
 
 
 def find_record_files(paths: Iterable[Path]) -> list[Path]:
-    """Returns the files that are meant: a file as it is; of a folder, whatever looks like TFRecord, at any depth.
+    """Returns the files that are named: a file as it is; of a folder, whatever looks like TFRecord, at any depth.
 
     These may be of any origin; those that belong to a dataset, `reading.locate` finds by their manifests. A file that
     only its manifest knows of is among them, so that it is reported as missing.
@@ -51,7 +51,7 @@ def _looks_like_one(name: str) -> bool:
 
 
 def _is_written_here(path: Path) -> bool:
-    """Tells whether what lies below `manifest` for a file is a manifest of ours, be it damaged."""
+    """Tells whether what lies below `manifest` for a file is a manifest of ours, also a damaged one."""
     from tfr_assets.records.frames.manifest import Manifest
 
     return _looks_like_one(path.name) or index_path(path).exists() or Manifest.load(path) is not None
@@ -67,7 +67,7 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
         print(report.path, report.records, "ok" if report.ok else report.faults[0])
     ```
 
-    Files with a manifest are held against it: size, count, content, index, and that every record parses. In a folder,
+    Files with a manifest are compared with it: size, count, content, index, and that every record parses. In a folder,
     files are noticed that are missing or do not belong there. Any file can be verified, also one of others, of any
     compression.
 

@@ -85,7 +85,7 @@ def write(
         shards: Number of files; None: one file.
         writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or a `WriteFunction`; None: `sharded_threads`
             for shards, and `single_writer_queue` for one file.
-        workers: Threads or processes that work at once; None: one a processor.
+        workers: Threads or processes that work at once; None: one per processor.
         ordered: Whether records keep the order of their rows. If not, `single_writer_queue` writes them as they are
             ready, and the others keep the order all the same.
         compression: `none`, `gzip` or `zlib`.
@@ -147,7 +147,7 @@ def write(
     if shards is not None:
         with refusals(folder):
             if folder.is_dir():
-                withdraw_tfds_files(folder)  # what they tell of the shards will not hold
+                withdraw_tfds_files(folder)  # what they say of the shards will not hold
     with _shown(progress, rows.count) as shown:
         outcome = Outcome(paths, shown)
         with _in_memory(paths), suppress(NothingLeftError):
@@ -161,7 +161,7 @@ def write(
             else:
                 save_feature_spec(folder, plan.features, [path.name for path in paths])
             pattern = re.escape(f"{folder.name}-{split}") + r"\.tfrecord-\d{5}-of-\d{5}"
-            remove_strays(folder, pattern, {path.name for path in paths}, only_vouched=True)
+            remove_strays(folder, pattern, {path.name for path in paths}, only_with_manifest=True)
     return Written(
         paths=paths,
         manifests=manifests,

@@ -2,8 +2,8 @@
 
 Importing TensorFlow takes seconds. A process that has imported it forks another for every task, and that one has done
 nothing yet: no thread, no session, no memory but the imports. This is multiprocessing's forkserver, except that it is
-one's own (within a step of Dagster's, the only forkserver is Dagster's), is watched from outside, and leaves nobody
-behind.
+one's own (within a step of Dagster's, the only forkserver is Dagster's), is watched from outside, and leaves no
+process behind.
 """
 
 import os
@@ -68,7 +68,7 @@ class FreshProcesses:
         return value
 
     def _last_messages(self) -> str:
-        """Returns the end of what was written to standard error, which else nobody sees: TensorFlow is talkative."""
+        """Returns the end of what was written to standard error, which is not shown otherwise."""
         self._messages.seek(0)
         said = self._messages.read().decode(errors="replace").splitlines()[-_MESSAGES_SHOWN:]
         return "\n".join([" It said:", *said]) if said else ""
@@ -79,7 +79,7 @@ def fresh_processes(modules: Sequence[str]) -> Iterator[FreshProcesses]:
     """Yields what runs functions in fresh processes, and leaves no process behind, whatever happens.
 
     Args:
-        modules: What the processes shall have imported.
+        modules: What the processes have imported before.
 
     Raises:
         ProcessFailed: A module cannot be imported.

@@ -12,7 +12,7 @@ class Watch:
 
     Attributes:
         pid: The process.
-        descriptors: Largest number of open descriptors in any of the processes: the limit is one a process.
+        descriptors: Largest number of open descriptors in any of the processes: the limit is one per process.
     """
 
     pid: int
@@ -57,8 +57,8 @@ def cpu_seconds_of_descendants() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def forget_peak() -> None:
-    """Starts the kernel's record of this process's peak memory anew; where that cannot be, it is of its whole life."""
+def reset_peak() -> None:
+    """Resets the kernel's record of this process's peak memory; where that is refused, it covers its whole life."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -1,4 +1,4 @@
-"""How fast the readers are: every one in fresh processes, in turn, beside plain reading of the same bytes.
+"""How fast the readers are: each in fresh processes, in turn, beside plain reading of the same bytes.
 
 round 1:  plain  naive  prefetch  …  columnar       a fresh process each: cold pass, warm passes
 round 2:  plain  naive  prefetch  …  columnar       so that a slow moment of the machine hits all of them
@@ -30,7 +30,7 @@ _ENOUGH = 10.0  # seconds, after which a reader is not measured once more
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of measuring readers.
+    """The result of measuring readers.
 
     Attributes:
         measurements: By reader, in the order asked for.
@@ -49,7 +49,7 @@ def measure_readers(
     Args:
         files: What to read.
         options: What to measure; None: all readers.
-        progress: Told about every step.
+        progress: Called for every step.
 
     Returns:
         Measurements. A reader that fails raises nothing here.

@@ -60,7 +60,7 @@ class Measurement:
 
     Attributes:
         reader: Its name.
-        batch_size: Records a batch.
+        batch_size: Records per batch.
         step_ms: Simulated training step after each batch.
         decode_ms: Simulated cost of decoding a record.
         epochs: Passes of each process.

@@ -15,7 +15,7 @@ class BenchOptions:
     """How readers are measured.
 
     Attributes:
-        batch_size: Records a batch.
+        batch_size: Records per batch.
         epochs: Passes over the records in one process: the first begins with a cold page cache, the others are warm.
         repeats: Processes a reader. A reader that takes long gets fewer.
         only: Names of the readers; none: all.

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_assets.bench.process.page_cache import drop_pages
-from tfr_assets.bench.process.usage import cpu_seconds_of_descendants, forget_peak
+from tfr_assets.bench.process.usage import cpu_seconds_of_descendants, reset_peak
 from tfr_assets.bench.readers.measurement import Pass
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.errors import DamagedFile
@@ -52,7 +52,7 @@ def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest:
     finally:
         simulated_decoding.set(0.0)
         del dataset
-        gc.collect()  # what belongs to a dataset, be it processes or temporary files, goes with it
+        gc.collect()  # what belongs to a dataset, such as processes or temporary files, goes with it
 
 
 def _without_trace(message: str) -> str:
@@ -66,7 +66,7 @@ def timed_passes(dataset: tf.data.Dataset, paths: tuple[str, ...], options: Benc
     for _ in tf.data.Dataset.range(1):  # starts TensorFlow's threads
         pass
     drop_pages(paths)
-    forget_peak()
+    reset_peak()
     step = options.step_ms / 1e3
     return [_timed_pass(dataset, step, longest if epoch else float("inf")) for epoch in range(options.epochs)]
 

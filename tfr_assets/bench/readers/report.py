@@ -33,7 +33,7 @@ _SWEEPS: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
     "cycle_length": (("interleave", "autotuned"), (1, 2, 4, 8, 16)),
     "batch_size": (("vectorized", "columnar"), (64, 256, 1024, 2048, 4096, 8192)),
 }
-_LABELS = {"cycle_length": "files read in turn (cycle length)", "batch_size": "records a batch"}
+_LABELS = {"cycle_length": "files read in turn (cycle length)", "batch_size": "records per batch"}
 
 Curve = Sequence[tuple[float, float]]
 
@@ -113,7 +113,7 @@ def make_report(
         files: What they are of.
         readers: Names of the readers to compare.
         step_ms: Simulated training step of the timelines, in milliseconds.
-        progress: Told about every step.
+        progress: Called for every step.
 
     Returns:
         The report, which is not saved.

@@ -1,4 +1,4 @@
-"""Storage that is far away: a web server that waits before the first byte of an answer, and sends no faster than told.
+"""Storage that is far away: a web server that waits before the first byte of an answer, and has a limited bandwidth.
 
 It runs in a process of its own, waits in earnest, answers any number of requests at once, and knows ranges.
 """
@@ -34,7 +34,7 @@ class Storage:
         mb_per_second: Millions of bytes a second that one answer can have; several answers at once have it each.
 
     Raises:
-        ConfigError: A value cannot be.
+        ConfigError: A value is invalid.
     """
 
     first_byte_ms: float = 50.0
@@ -66,7 +66,7 @@ def slow_server(folder: Path, storage: Storage) -> Iterator[str]:
 
 
 def with_urls(files: RecordFiles, folder: Path, url: str) -> RecordFiles:
-    """Returns files below a folder as whoever serves that folder under a URL gives them."""
+    """Returns files below a folder with the URLs at which a server gives them."""
     return replace(files, paths=tuple(f"{url}/{Path(path).relative_to(folder)}" for path in files.paths))
 
 
@@ -144,7 +144,7 @@ class _Handler(SimpleHTTPRequestHandler):
                 time.sleep(due - now)
                 try:
                     self.wfile.write(chunk)
-                except ConnectionError:  # whoever asked wants no more
+                except ConnectionError:  # the client has closed the connection
                     self.close_connection = True
                     return
 

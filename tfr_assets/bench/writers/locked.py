@@ -1,7 +1,7 @@
 """`locked`: several threads encode, and each writes what it has encoded while it holds the one lock.
 
-Whoever gets the lock first writes first: records come in any order. It shows what the queue of `single_writer_queue`
-gains.
+The thread that gets the lock first writes first: records come in any order. It shows what the queue of
+`single_writer_queue` gains.
 """
 
 import threading

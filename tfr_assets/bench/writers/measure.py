@@ -4,10 +4,9 @@ Every writer has a process of its own, which has imported what it needs and writ
 taken: that time from a stream, for the memory that the writer itself needs. Writers and plain writes take turns, so
 that a slow moment of the machine hits all of them, and what is compared are the times of one turn.
 
-Nobody pays for another: everything is on the disk before time is taken, rows are in memory and mapped, and whoever is
-timed, a plain write as well, has just done the same once before. A virtual machine takes back what memory a program
-leaves alone for a second, data and page cache; whoever is the first to use it again would wait for it longer than for
-the disk.
+No writer pays for another: everything is on the disk before time is taken, rows are in memory and mapped, and what is
+timed, a plain write as well, has just been done once before. A virtual machine takes back what memory a program
+leaves alone for a second, data and page cache; the first to use it again would wait for it longer than for the disk.
 """
 
 import mmap

@@ -1,4 +1,4 @@
-"""Which writers are measured: those that `tfr_assets.write` knows by name, and others to hold them against.
+"""Which writers are measured: those that `tfr_assets.write` knows by name, and others to compare them with.
 
 Imports nothing heavy: definitions load it.
 """

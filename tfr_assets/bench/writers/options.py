@@ -13,7 +13,7 @@ class WriterTrials:
 
     Attributes:
         rows: Most rows of the dataset that are written, the first of them; None: as many as take about a minute.
-        workers: Numbers of workers to measure with; empty: 1, 2, 4 and so on, up to one a processor.
+        workers: Numbers of workers to measure with; empty: 1, 2, 4 and so on, up to one per processor.
         repeats: Number of timed writes.
         only: Names of the writers.
 

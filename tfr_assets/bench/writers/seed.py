@@ -1,7 +1,7 @@
 """`seed`: how most tutorials write TFRecord, to measure the other writers against.
 
-A `tf.train.Example` is built from Python values a row, and `tf.io.TFRecordWriter` writes it, under the file's final
-name from the first byte on, without index or manifest.
+A `tf.train.Example` is built for each row from Python values, and `tf.io.TFRecordWriter` writes it, under the file's
+final name from the first byte on, without index or manifest.
 """
 
 from typing import Any
@@ -87,7 +87,7 @@ def _feature(name: str, value: Any) -> tf.train.Feature:
 
 
 def _manifest(plan: WritePlan, end: End, payload_bytes: int) -> Manifest:
-    """Returns what is known of a file; it is not saved, since nothing vouches for the bytes."""
+    """Returns what is known of a file; it is not saved, since nothing confirms the bytes."""
     path = plan.paths[end.shard]
     return Manifest(
         file=path.name,

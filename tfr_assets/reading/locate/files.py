@@ -6,7 +6,7 @@
     data/flights/merged/flights-train.tfrecord   one file
     https://example.org/flights                  the same, elsewhere: see `remote`
 
-The manifests say which files there are: a set is all that is `-of-N`, and nothing is read that no manifest vouches for.
+The manifests say which files there are: a set is all that is `-of-N`, and nothing is read without a manifest.
 """
 
 import difflib
@@ -83,7 +83,7 @@ def _check_name(name: str, root: Path) -> None:
     elif Path(name).exists():
         hint = f"for the path in the working directory, write './{name}'"
     else:
-        hint = f"there are {', '.join(known)}" if known else "there is none at all"
+        hint = f"there are {', '.join(known)}" if known else "there is none"
     raise ConfigError(f"there is no dataset {name!r} in {root}; {hint}")
 
 

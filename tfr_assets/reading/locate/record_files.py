@@ -22,7 +22,7 @@ class RecordFiles:
 
     Attributes:
         paths: The files, in order.
-        manifests: What each must hold. No manifest is loaded again later, so that whoever reads gets what was opened,
+        manifests: What each must hold. No manifest is loaded again later, so that a reader gets what was opened,
             or an error, whatever happens to the files.
         features: How their records are parsed.
         max_record_bytes: Length beyond which a record is damage.
@@ -107,7 +107,7 @@ def check_together(found: Sequence[Found], sizes_must_fit: bool = True) -> Recor
         raise DamagedFile(_not_as_written(found, wrong))
     if odd := [line for each in found if (line := _other_make(each, first))]:
         raise StaleError(
-            f"files are of several versions; {command_for(found[0].path)} writes the outdated ones anew. "
+            f"files are of several versions; {command_for(found[0].path)} writes the outdated ones again. "
             f"Compared with {found[0].path}:\n{lines(odd)}"
         )
     if first.features is None:
@@ -152,7 +152,7 @@ def _wrong_size(found: Found) -> str | None:
 
 
 def _other_make(found: Found, first: Manifest) -> str | None:
-    """Tells what sets a file apart from the first, if anything; only their rows may differ."""
+    """Returns how a file differs from the first, if it does; only their rows may differ."""
     make, expected = _make(found.manifest), _make(first)
     names = [name for name in sorted(expected | make) if make.get(name) != expected.get(name)]
     return f"{found.name}: another {' and '.join(names)}" if names else None

@@ -18,7 +18,7 @@ from tfr_assets.storage.file_names import is_remote
 
 
 def share_of(records: int, shard: tuple[int, int] | None) -> tuple[int, int]:
-    """Returns the first record of a worker's share, and the one behind its last: all shares differ by one at most.
+    """Returns the first record of a worker's share, and the one after its last: all shares differ by one at most.
 
     Raises:
         ConfigError: There is no such share.

@@ -29,13 +29,13 @@ class Batches:
         names: The columns, by base name.
         batch_size: Rows of a batch.
         shard: Which part of the records, and of how many; None: all.
-        skip: Whether damaged records are passed over.
+        skip: Whether damaged records are skipped.
         workers: Number of threads.
         drop_remainder: Whether to leave out a last batch that is not full.
-        convert: What becomes of each batch.
+        convert: What happens to each batch.
         order: Shuffles what is decoded at once; None: all comes in the order of the rows.
         at_once: Whether consecutive batches come as one where they lie in one piece of memory.
-        nulls: Whether absent strings are told from empty ones, as `records.examples.decoder.Decoder` says.
+        nulls: Whether absent strings are distinguished from empty ones, as `records.examples.decoder.Decoder` says.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
@@ -74,7 +74,7 @@ class Batches:
 
     @property
     def skipped(self) -> Skipped:
-        """What has been passed over so far: the number of records, and what was wrong with them."""
+        """What has been skipped so far: the number of records, and what was wrong with them."""
         return self._tally.skipped
 
     def __iter__(self) -> "Batches":

@@ -24,7 +24,7 @@ Identity = tuple[int, ...]
 
 @contextmanager
 def verified_path(wanted: Range) -> Iterator[str]:
-    """Verifies a range of a local file, and yields a path to that file, whatever becomes of its name meanwhile.
+    """Verifies a range of a local file, and yields a path to that file, whatever happens to its name meanwhile.
 
     Raises:
         StaleError: The file is not the one whose manifest was opened, or, after the block, was written to in it.
@@ -72,7 +72,7 @@ class VerifiedFiles:
 
 
 def _write_state(status: os.stat_result) -> Identity:
-    """Returns what changes when a file is written to. The time of its inode's change would tell of renaming, too."""
+    """Returns what changes when a file is written to. The time of its inode's change would also change on renaming."""
     return status.st_size, status.st_mtime_ns
 
 

@@ -1,6 +1,6 @@
 """The first epoch is kept, and all others come from there.
 
-What is kept are parsed batches; where each epoch shall have an order of its own, serialized records.
+What is kept are parsed batches; where each epoch has an order of its own, serialized records.
 """
 
 import dataclasses

@@ -66,7 +66,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
         except TfrError as error:  # as a value: an exception would reach training code as a stack trace
             held.append(HandedOver([], [], 1, str(error)))
             yield held[-1].batches
-        _last.update(held)  # an iterator that is dropped before does not come here: nobody fetches then any more
+        _last.update(held)  # an iterator that is dropped before does not come here: nothing is fetched then
 
     dataset = from_generator(generate, tf.TensorSpec((None, 4), tf.int64))
     dataset = dataset.unbatch().map(tensors.fetched, num_parallel_calls=tf.data.AUTOTUNE)

@@ -1,6 +1,6 @@
-"""A range of a file → its records, by the project's own strict scan: faults are told precisely, or stepped over.
+"""A range of a file → its records, by the project's own strict scan: faults are reported precisely, or skipped.
 
-It serves where TensorFlow's reader cannot: files of remote storage, files with damage to pass over, and processes that
+It serves where TensorFlow's reader cannot: files of remote storage, files with damage to skip, and processes that
 have no TensorFlow. It imports none itself.
 """
 
@@ -20,7 +20,7 @@ def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = Non
 
     Args:
         wanted: What to read.
-        skipped: Is told what was left out, and the intact records are given all the same. None: a fault is an error.
+        skipped: Called with what was left out, and the intact records are still given. None: a fault is an error.
 
     Yields:
         Arrays of `bytes` objects, of shape (n,).

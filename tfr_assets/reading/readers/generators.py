@@ -114,7 +114,7 @@ class _Generator:
         try:
             if not _ended:
                 return next(self._items)
-            self._items.close()  # here, rather than when nobody has it any more
+            self._items.close()  # here, rather than when it is collected
             raise StopIteration
         finally:
             _last = time.monotonic()
@@ -133,4 +133,4 @@ def _end_all() -> None:
     while (_inside or time.monotonic() < _last + _QUIET) and time.monotonic() < until:
         time.sleep(0.01)
     for generator in set(_running.values()) - _inside:
-        generator.close()  # while what it needs to end well is still there
+        generator.close()  # while what it needs to end in order is still there

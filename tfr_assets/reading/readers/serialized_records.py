@@ -4,8 +4,8 @@
     chunks    about a megabyte at a time        many as fit, never of two files
     batches   as many as a batch has            files' ends leave no mark
 
-TensorFlow's own reader does the reading. Where faults shall be named, each piece is verified right before it is read,
-which costs a few percent. Damage to pass over and remote storage are the business of `framing`.
+TensorFlow's own reader does the reading. Where faults are to be named, each piece is verified right before it is read,
+which costs a few percent. Damage to skip and remote storage are the business of `framing`.
 """
 
 from collections.abc import Callable, Iterator
@@ -99,7 +99,7 @@ class _Source:
         return self._open(piece, lambda piece: self._stock(piece).batch(self.chunk))
 
     def report(self) -> tf.data.Dataset:
-        """Returns no records, but tells of those that were left out when it is reached."""
+        """Returns no records, but warns of those that were left out when it is reached."""
         return from_generator(self._warn, _STRINGS)
 
     def _open(self, piece: dict[str, tf.Tensor], opener: Opener) -> tf.data.Dataset:
@@ -190,7 +190,7 @@ def checked_chunks(generate: Callable[..., Iterator[tuple[np.ndarray, str]]], *a
     Args:
         generate: Gives arrays of bytes, each with what is wrong, or nothing. An exception would reach training code as
             a stack trace.
-        arguments: What it is called with, each epoch anew.
+        arguments: What it is called with, for each epoch.
     """
     return from_generator(generate, (_STRINGS, _STRING), arguments).map(refuse)
 
@@ -297,6 +297,6 @@ def _in_turn(
 
 
 def refuse(value: tf.Tensor, problem: tf.Tensor) -> tf.Tensor:
-    """Passes a value on, unless a problem is told of."""
+    """Passes a value on, unless there is a problem."""
     with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
         return tf.identity(value)

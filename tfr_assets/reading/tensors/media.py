@@ -37,7 +37,7 @@ def decoded_features(features: FeatureSpec, decode: Decode) -> dict[str, Shape |
         decode: All of them, some, or some with the shape that they are known to have.
 
     Raises:
-        ConfigError: A feature is none of these, or a shape cannot be.
+        ConfigError: A feature is none of these, or a shape is invalid.
     """
     there = [f.name for f in features.features if kind_of(f.name) and not f.shape and not f.sequence]
     known = f"there are {', '.join(there)}" if there else f"there is no {_IMAGE} or {AUDIO}"

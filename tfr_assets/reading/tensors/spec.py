@@ -11,9 +11,9 @@ For a batch of B records:
 | the same, optional int64                      | no value in its row     | ragged `(B, None)`, `(B, None, n, …)` |
 | varying length `(None,)`, `(None, k, …)`      | no value in its row     | ragged `(B, None)`, `(B, None, k, …)` |
 | ragged: several features, but one tensor      | no value in its row     | ragged `(B, None, None)`, and deeper  |
-| feature list, one value a step                | no step in its row      | ragged `(B, None)`                    |
-| feature list, `n` values a step               | no step in its row      | ragged `(B, None, n)`                 |
-| feature list, a varying number a step         | no step in its row      | ragged `(B, None, None)`              |
+| feature list, one value per step                | no step in its row      | ragged `(B, None)`                    |
+| feature list, `n` values per step               | no step in its row      | ragged `(B, None, n)`                 |
+| feature list, a varying number per step         | no step in its row      | ragged `(B, None, None)`              |
 | serialized, fixed shape `(n, …)`              | as one not serialized   | dense `(B, n, …)`                     |
 | serialized, varying sizes `(None, …)`         | no value in its row     | ragged `(B, None, …)`                 |
 | serialized, a varying number of sizes         | `b""`                   | its bytes, dense `(B,)`               |
@@ -179,7 +179,7 @@ def _tensor_spec(feature: Feature, features: FeatureSpec, batch_size: int | None
 
 
 def _inner_sizes(feature: Feature) -> tuple[int | None, ...]:
-    """Sizes behind the ragged dimension; for an optional array that dimension counts 0 or 1 arrays."""
+    """Sizes after the ragged dimension; for an optional array that dimension counts 0 or 1 arrays."""
     return feature.shape[1:] if None in feature.shape else feature.shape
 
 

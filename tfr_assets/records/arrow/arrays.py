@@ -86,7 +86,7 @@ class Ragged:
         return Ragged(self.offsets - first if first else self.offsets, _trim(values))
 
     def to_numpy(self) -> np.ndarray:
-        """Returns an array of arrays, one a row."""
+        """Returns an array of arrays, one per row."""
         values = self.values if isinstance(self.values, np.ndarray) else self.values.to_numpy()
         found = np.empty(len(self), object)
         for row, (start, stop) in enumerate(pairwise(self.offsets.tolist())):

@@ -1,4 +1,4 @@
-"""Ragged columns put together: flat values, and the lengths of the lists that they lie in, level by level."""
+"""Ragged columns from their parts: flat values, and the lengths of the lists that they are in, level by level."""
 
 from collections.abc import Mapping
 

@@ -51,7 +51,7 @@ def line_of(array: pa.Array, shape: tuple[int | None, ...], column: str, first_r
 
     Args:
         array: Scalars, or lists of which none but the outermost vary in length; of a physical type. It stays alive.
-        shape: That of each element. Without None, lists of varying length are held against it.
+        shape: That of each element. Without None, lists of varying length are compared with it.
         column: Named in errors.
         first_row: Row of the dataset that the array starts with, for errors.
 

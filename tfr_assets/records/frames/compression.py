@@ -1,6 +1,6 @@
 """Compressed TFRecord files: which compression a file has, and strict streams in and out.
 
-TensorFlow passes over a missing gzip trailer, a wrong checksum at the end and everything behind a zlib stream. Here
+TensorFlow ignores a missing gzip trailer, a wrong checksum at the end and everything after a zlib stream. Here
 each is a `StreamFault`.
 """
 
@@ -17,7 +17,7 @@ class Compression:
     Attributes:
         window_bits: What `zlib` takes for it; 0: nothing is compressed.
         tensorflow_name: What TensorFlow calls it; it takes any other word for none.
-        concatenates: Whether files of it, one behind the other, are a file of it.
+        concatenates: Whether files of it, one after the other, are a file of it.
     """
 
     window_bits: int
@@ -59,7 +59,7 @@ def detect_compression(head: bytes) -> str:
         return "none"
     if head[:2] == b"\x1f\x8b":
         return "gzip"
-    # the upper bytes of a damaged header's length are zeros, as five bytes of a zlib stream cannot be
+    # the upper bytes of a damaged header's length are zeros, as five bytes of a zlib stream never are
     deflated = len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7
     zlib_magic = deflated and int.from_bytes(head[:2], "big") % 31 == 0
     if zlib_magic and head[3:8] != bytes(5):
@@ -131,11 +131,11 @@ class CompressedInput:
             return False
         offset = self._read - len(self._pending)
         if not COMPRESSIONS[self._name].concatenates:
-            raise StreamFault("data behind the zlib stream, which TensorFlow drops in silence", offset)
+            raise StreamFault("data after the zlib stream, which TensorFlow drops in silence", offset)
         if self._pending[:1] != b"\x1f":
-            raise StreamFault("data behind the gzip stream that is no gzip member", offset)
+            raise StreamFault("data after the gzip stream that is no gzip member", offset)
         if self._member_is_empty:
-            raise StreamFault("data behind an empty gzip member, which TensorFlow takes for the end", offset)
+            raise StreamFault("data after an empty gzip member, which TensorFlow takes for the end", offset)
         self._decompressor = zlib.decompressobj(COMPRESSIONS[self._name].window_bits)
         self._member_is_empty = True
         return True

@@ -94,7 +94,7 @@ def examine_written(
         max_record_bytes: As for `examine`.
 
     Returns:
-        What was found, and the manifest that it was held against. No manifest at all is no fault: a file may be
+        What was found, and the manifest that it was compared with. No manifest at all is no fault: a file may be
         anyone's.
     """
     manifest = Manifest.load(path)
@@ -115,7 +115,7 @@ def faulty_report(fault: Fault) -> FileReport:
 
 
 def unread_report(path: str) -> FileReport:
-    """Returns the report of a file into which nobody has looked."""
+    """Returns the report of a file that was not read."""
     return FileReport(path, 0, 0, 0, to_text(0), "none", (), 0, (), 0, 0.0)
 
 

@@ -3,7 +3,7 @@
 For a compressed file, offsets count in the decompressed stream.
 
 The format holds no checksum; the file's manifest does. No reader depends on an index: merging takes the sizes of frames
-from it, and what was read despite damage is held against it, if it is the one that was written.
+from it, and what was read despite damage is compared with it, if it is the one that was written.
 """
 
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def read_index(path: Path, checksum: IndexChecksum | None = None) -> np.ndarray:
 
     Args:
         path: The index.
-        checksum: What the manifest says of it; None: it is only held against itself.
+        checksum: What the manifest says of it; None: it is only compared with itself.
 
     Raises:
         FileNotFoundError: There is no such file.

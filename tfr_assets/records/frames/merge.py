@@ -23,7 +23,7 @@ from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.storage.atomic import atomic_file, remove_durably, write_all
 from tfr_assets.units import Advance
 
-_STEP = 64 << 20  # bytes a call, so that progress can be shown
+_STEP = 64 << 20  # bytes per call, so that progress can be shown
 _BUFFER = 1 << 20
 _SHOWN = 20  # faults
 
@@ -37,7 +37,7 @@ def merge_files(
 ) -> Manifest:
     """Joins files in the given order into `target`, with index and manifest.
 
-    What the result must hold follows from the manifests. It is read back and held against them before it takes its
+    What the result must hold follows from the manifests. It is read back and compared with them before it takes its
     name.
 
     Args:
@@ -89,7 +89,7 @@ def merge_files(
 
 
 def _join_indexes(inputs: Sequence[tuple[Path, Manifest]], target: int) -> IndexChecksum:
-    """Writes the indexes of files that are joined, each held against its manifest, as one."""
+    """Writes the indexes of files that are joined, each compared with its manifest, as one."""
     offset = size = crc = 0
     for path, manifest in inputs:
         try:

@@ -1,11 +1,11 @@
 """Strict scanning: every frame of a file, both CRCs checked, every fault found and stepped over.
 
-TensorFlow's reader stops at the first fault, or passes over it in silence. This one goes on: behind a frame whose data
-CRC is wrong with the next frame; behind a header that cannot be trusted at the next byte where a header's CRC holds and
+TensorFlow's reader stops at the first fault, or ignores it silently. This one goes on: after a frame whose data
+CRC is wrong with the next frame; after a header that cannot be trusted at the next byte where a header's CRC holds and
 its record fits into the file.
 
 Memory is one buffer, as large as the largest record but at least 1 MiB. A record beyond a limit is a fault, and so is
-one for which there is no memory; it is passed over, and the next one is read.
+one for which there is no memory; it is skipped, and the next one is read.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -54,9 +54,9 @@ class FaultKind(StrEnum):
     SIZE = "wrong number of bytes"
     COUNT = "wrong number of records"
     CONTENT = "other records than written"
-    MANIFEST = "manifest vouches for nothing"
+    MANIFEST = "manifest is invalid"
     INDEX = "index is missing or not the one that was written"
-    STRAY = "no manifest vouches for this file"
+    STRAY = "no manifest describes this file"
     EXTRA = "file does not belong here"
     MIXED = "file is of another version than the others of its set"
     BESIDE = "not what was written"
@@ -72,7 +72,7 @@ class Fault:
     Attributes:
         path: The file.
         record: Index of the first record affected.
-        offset: Byte at which the faulty field starts; in the decompressed stream where a record's is meant, in the file
+        offset: Byte at which the faulty field starts; in the decompressed stream for a record, in the file
             where the compressed stream's is.
         kind: What is wrong.
         detail: What was found and expected.
@@ -148,8 +148,8 @@ def _scan(buffer, size, offset, left, frames, faults, state):
         left: Bytes from there to the end of the stream, or _UNKNOWN.
         frames: Address of triples of int64: start in the buffer, payload size and index of each intact record.
         faults: Address of lines of _FAULT int64s.
-        state: Carried from call to call; FRAMES and FAULTS start anew. NEEDED tells how many bytes from CONSUMED on the
-            next step takes, PASSED_OVER how many of the stream are not looked at. LONGEST is the limit of records.
+        state: Carried from call to call; FRAMES and FAULTS start again. NEEDED tells how many bytes from CONSUMED on
+            the next step takes, PASSED_OVER how many of the stream are not looked at. LONGEST is the limit of records.
             It returns after MOST faults.
     """
     position, count, n_faults = np.int64(0), np.int64(0), np.int64(0)
@@ -169,7 +169,7 @@ def _scan(buffer, size, offset, left, frames, faults, state):
                 break
             continue
         if size - position < 12:
-            if size < left:  # the stream goes on behind the buffer
+            if size < left:  # the stream goes on after the buffer
                 needed = min(np.int64(12), left - position)
                 break
             if not state[RESYNC]:
@@ -225,7 +225,7 @@ def _scan(buffer, size, offset, left, frames, faults, state):
 
 FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
 """Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each
-payload) and the offset of the buffer in the stream. PADDING bytes behind the buffer can be read, too. Its
+payload) and the offset of the buffer in the stream. PADDING bytes after the buffer can be read, too. Its
 content is gone after the call."""
 
 
@@ -276,7 +276,7 @@ def scan_blocks(
     max_record_bytes: int = MAX_RECORD_BYTES,
     stops: Sequence[int] = (),
 ) -> Generator[tuple[np.ndarray, np.ndarray, int], None, Scan]:
-    """Does what `scan_stream` does, for one who takes the records rather than being called.
+    """Does what `scan_stream` does, for a caller that takes the records rather than being called.
 
     Yields:
         What `FrameVisitor` takes. The buffer's content is gone with the next block.
@@ -376,7 +376,7 @@ def _intact(state: np.ndarray) -> tuple[int, int]:
 
 
 def _padded_buffer(size: int) -> np.ndarray:
-    """Returns a buffer behind whose end a visitor's kernels may read."""
+    """Returns a buffer after whose end a visitor's kernels may read."""
     return np.empty(size + PADDING, np.uint8)[:size]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.units import IDEAL_FILE, LARGE_FILE, SMALL_FILE, megabytes
 
-if TYPE_CHECKING:  # these come with compiled kernels, which the code server shall not load
+if TYPE_CHECKING:  # these come with compiled kernels, which the code server does not load
     from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.scan import Fault
 
@@ -100,7 +100,7 @@ def judge_current(outdated: Mapping[str, str] | str, planned: int) -> Verdict:
     """Judges whether shards are those that YAML and inventory ask for.
 
     Args:
-        outdated: Those that are not, each with the reason; or why nobody knows which there must be.
+        outdated: Those that are not, each with the reason; or why it is unknown which there must be.
         planned: Number of all of them.
     """
     if isinstance(outdated, str):
@@ -136,7 +136,7 @@ def _judge_crc(report: "FileReport", manifest: Manifest | None) -> Verdict:
         says = f"{report.faults[0]}{_more(report.fault_count)}. Write the file again"
         return Verdict(CRC, False, says, shown, report.faults, report.fault_count)
     if manifest is None:
-        says = f"{report.path} has no manifest, so nothing vouches for it being what was written. Write it again"
+        says = f"{report.path} has no manifest, so nothing proves that it is what was written. Write it again"
         return Verdict(CRC, False, says, shown)
     return Verdict(CRC, True, f"All {report.records:,} records are as they were written", shown)
 

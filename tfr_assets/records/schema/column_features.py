@@ -42,11 +42,11 @@ def features_of(
         data_type: Its type, as `leaves` gives it.
         optional: Whether it may have nulls.
         options: Of these, all that change a single column.
-        sequence: Whether it shall be a feature list.
+        sequence: Whether it is to be a feature list.
 
     Raises:
         SchemaError: No feature can hold it.
-        ConfigError: The options ask for what cannot be.
+        ConfigError: The options are invalid.
     """
     tensor = is_tensor(data_type)
     held = storage_type(data_type).field(TENSOR_DATA).type if tensor else data_type
@@ -144,7 +144,7 @@ def _feature_list(feature: Feature, data_type: pa.DataType, options: FeatureOpti
         raise ConfigError(f"features.sequence: column {path!r} of type {data_type} is no list")
     if None in shape[2:]:
         raise SchemaError(
-            f"column {path!r} of type {data_type} is a list of lists of lists; a feature list holds one list a step. "
+            f"column {path!r} of type {data_type} is a list of lists of lists; a feature list holds one list per step. "
             "Take it out of features.sequence, flatten it in the source, or drop it under features.drop"
         )
     return replace(feature, shape=(None, *shape[1:]), sequence=True)
@@ -216,7 +216,7 @@ def _fixed_shape(
 
 
 def _fill(feature: Feature, options: FeatureOptions) -> int | float | str | None:
-    """Returns what readers shall put where a feature is absent."""
+    """Returns what readers put where a feature is absent."""
     fill = options.fill.get(feature.column)
     if fill is None:
         return None

@@ -48,7 +48,7 @@ def find_source_files(source: Source) -> list[RawFile]:
 def find_data(source: Source) -> DataFiles:
     """Returns the files of tables that a source's path means; of media, of which there are millions, `tree` finds them.
 
-    In folders, names that begin with a dot or an underscore are passed over without a word, and, with no `format`
+    In folders, names that begin with a dot or an underscore are skipped without a word, and, with no `format`
     given, files whose ending is not that of a format.
 
     Raises:

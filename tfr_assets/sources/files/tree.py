@@ -44,7 +44,7 @@ class Tree(Protocol):
 def tree_of(path: str, storage_options: Mapping[str, Any], follow_links: bool = False) -> Tree:
     """Returns the tree that a source's path means: a folder, a glob, a file, or an fsspec URL of these.
 
-    In a folder, names that begin with a dot or an underscore are passed over. Links on a local disk that lead out of
+    In a folder, names that begin with a dot or an underscore are skipped. Links on a local disk that lead out of
     the folder are followed only with `follow_links`: whoever may write there could otherwise have any file read.
 
     Raises:

@@ -238,7 +238,7 @@ def _is_number(text: str) -> bool:
 
 
 def _warn_of_ignored(data: DataFiles, landing: Path) -> str:
-    """Lists what of a folder is left out, and returns what to tell of it."""
+    """Lists what is left out of a folder, and returns what to say of it."""
     ignored = Ignored(None, ENDINGS, "a table")
     lines = [line for file in data.ignored if (line := ignored.add(file))]
     lines += [ignored.add_link(link) for link in data.links]
@@ -435,7 +435,7 @@ def _split(
 
 
 def _without(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[pa.RecordBatch]:
-    """Yields the rows without a column that has told their splits, if there is one."""
+    """Yields the rows without the column that named their splits, if there is one."""
     for batch in batches:
         yield batch.drop_columns([column]) if column in batch.schema.names else batch
 

@@ -135,11 +135,11 @@ class _Listing:
     def labeller(
         self, labels: LabelOptions, files: SortedNames, folders: set[str], storage_options: Mapping[str, Any]
     ) -> Labeller:
-        """Returns what tells files' classes, after a look at all names: what they tell against is told at once."""
+        """Returns what tells files' classes, after a look at all names: what they contradict is reported at once."""
 
         def placed(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             for path in paths:
-                with suppress(BadFileError):  # told below
+                with suppress(BadFileError):  # reported below
                     yield path, self._place(path)[1]
 
         every = placed(files)

@@ -53,7 +53,7 @@ class Ignored:
     def add_link(self, path: str) -> str:
         """Counts and lists a link that leads out of the source's folder; returns its line."""
         self.links += 1
-        return self._list(path, "it is a link that leads out of the folder, and `follow_links: true` is not said")
+        return self._list(path, "it is a link that leads out of the folder, and `follow_links: true` is not set")
 
     def _list(self, file: str, reason: str) -> str:
         line = log_line(file, f"ignored: {reason}")
@@ -92,7 +92,7 @@ class Ignored:
 def links_warning(count: int) -> str:
     """Returns what to tell of so many links that lead out of a folder; nothing of none."""
     lead, them = ("it leads", "it") if count == 1 else ("they lead", "them")
-    ignored = f"{_are(count, 'link')} ignored: {lead} out of it; say `follow_links: true` to follow {them}."
+    ignored = f"{_are(count, 'link')} ignored: {lead} out of it; set `follow_links: true` to follow {them}."
     return ignored if count else ""
 
 

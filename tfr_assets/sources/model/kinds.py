@@ -34,7 +34,7 @@ SPLIT = ".split"  # string: the split that the row's folder names, where splits 
 SPLIT_BY = ".split_by"  # what tells the split of a row that is no file: a value beside it, or its content; not landed
 CLASS = ".class"  # string, null where unknown: the label's text
 BYTES = ".bytes"  # int64: size of the file
-CRC = ".crc32c"  # uint32: of the file's bytes, held against them when they are read again
+CRC = ".crc32c"  # uint32: of the file's bytes, compared with them when they are read again
 HASH = ".sha256"  # binary(32): of the file's bytes, for the inventory's fingerprint
 
 

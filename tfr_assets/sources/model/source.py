@@ -49,7 +49,7 @@ class Source:
         path: A file, a folder (with all its subfolders), a glob, or an fsspec URL of these (`s3://`, `https://`,
             `memory://`, `file://`, …). `~` is the home folder.
         callable: `package.module:attribute`: a function without arguments that returns or yields Arrow data, pandas
-            DataFrames or dicts (one a row), or an attribute that is a table or a DataFrame.
+            DataFrames or dicts (one per row), or an attribute that is a table or a DataFrame.
         format: One of `FORMATS`; None goes by the files' endings.
         options: Of a kind other than `table`: that kind's own. Of tables: how text is parsed. csv: delimiter,
             quote_char (None: no quoting), column_names (for files without a header), skip_rows, encoding, null_values

@@ -127,7 +127,7 @@ def _column(rows: pa.RecordBatch, name: str, field_name: str, where: str) -> pa.
 
 
 def _text(array: pa.Array, name: str, field_name: str | None) -> pa.Array:
-    """Returns values as text: what is hashed or compared must not hang on an integer's width."""
+    """Returns values as text: what is hashed or compared must not depend on an integer's width."""
     try:
         return array.cast(pa.large_string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:

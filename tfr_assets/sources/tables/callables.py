@@ -16,14 +16,14 @@ from tfr_assets.sources.tables.dict_rows import DictRows, ShapesVaryError, descr
 from tfr_assets.sources.tables.python_values import Form, as_numpy
 from tfr_assets.sources.tables.schemas import check_same, conform, empty_batch, plain_schema
 
-_ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one a row)"
+_ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one per row)"
 
 
 def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iterator[pa.RecordBatch]:
     """Calls `package.module:attribute` and yields its rows, in batches of one schema.
 
     Dicts may lack keys (null). Their schema is inferred from the first 10,000 rows or 16 MB, and holds from then on;
-    `sources.tables.python_values` says what becomes of which value. NaN in a pandas column of floats becomes null; in
+    `sources.tables.python_values` says what happens to which value. NaN in a pandas column of floats becomes null; in
     dicts and Arrow data it stays what it is.
 
     Args:
@@ -151,7 +151,7 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
         return
     if isinstance(value, Mapping):
         raise SourceError(
-            f"{name}: gave one dict. Yield dicts, one a row; a dict of columns: return pa.table(…) of it."
+            f"{name}: gave one dict. Yield dicts, one per row; a dict of columns: return pa.table(…) of it."
         )
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise SourceError(f"{name}: gave {describe_value(value)}. It must return or yield {_ACCEPTED}.")

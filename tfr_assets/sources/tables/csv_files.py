@@ -190,7 +190,7 @@ class CsvReader:
         return reader, start
 
     def _header(self, begin: bytes, delimiter: str) -> list[str]:
-        """Returns the column names as far as they can be told from a file's first bytes, for messages."""
+        """Returns the column names as far as a file's first bytes show them, for messages."""
         if names := self.options.get("column_names"):
             return list(names)
         lines = begin.decode(self.options.get("encoding", "utf-8"), errors="replace").splitlines()
@@ -238,7 +238,7 @@ class CsvReader:
             row, expected, found, content = match.groups()
             return SourceError(
                 f"{where}: row {row} has {found} values where {expected} are expected: {content[:80]!r}. "
-                "Correct it, or say `options: {delimiter: …}` or `quote_char` if columns are told apart otherwise."
+                "Correct it, or say `options: {delimiter: …}` or `quote_char` if columns are distinguished otherwise."
             )
         return SourceError(f"{where}: cannot be read as CSV: {message:.300}")
 

@@ -1,4 +1,4 @@
-"""Dicts, one a row → Arrow tables of one schema."""
+"""Dicts, one per row → Arrow tables of one schema."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

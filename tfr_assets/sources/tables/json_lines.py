@@ -1,4 +1,4 @@
-"""JSON lines → Arrow: one object a line. Column types hold for the whole input, as in `csv_text`."""
+"""JSON lines → Arrow: one object per line. Column types hold for the whole input, as in `csv_text`."""
 
 import json
 import re
@@ -72,7 +72,7 @@ class JsonReader:
         """Yields the rows of all files in order, in batches of one schema, each with its file's number.
 
         Args:
-            files: Files of one object a line.
+            files: Files of one object per line.
             types: Of each column. None: as the first block of the first file suggests.
 
         Raises:
@@ -115,7 +115,7 @@ def _blocks(where: str, text: BinaryIO) -> Iterator[tuple[int, bytes]]:
             start = block[:512].lstrip(b"\xef\xbb\xbf \t\r\n") if line == 1 else b"{"
             if start.startswith(b"["):
                 raise SourceError(
-                    f"{where}: is one JSON array, not JSON lines (one object a line). "
+                    f"{where}: is one JSON array, not JSON lines (one object per line). "
                     "Convert it, such as by `jq -c '.[]'`, or read it by a `callable`."
                 )
             if hint := guess(block[:512]) if line == 1 else "":

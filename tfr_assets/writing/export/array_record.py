@@ -25,7 +25,7 @@ _SHOWN = 20  # faults
 def export_array_record(paths: Iterable[Path], target: Path, progress: Advance | None = None) -> int:
     """Copies all records of TFRecord files, of any compression, into one ArrayRecord file.
 
-    Every CRC is checked on the way, and a file that has a manifest is held against it.
+    Every CRC is checked on the way, and a file that has a manifest is compared with it.
 
     Args:
         paths: The files, in order.
@@ -77,7 +77,7 @@ def _copy(path: Path, writer: Any, target: Path, progress: Advance | None) -> in
 
     manifest = Manifest.load(path)
     if problem := manifest_problem(path):
-        raise DamagedFile(f"cannot export {path}: its manifest vouches for nothing: {problem}; write it again")
+        raise DamagedFile(f"cannot export {path}: its manifest is invalid: {problem}; write it again")
     longest = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
     try:
         with path.open("rb", buffering=0) as file:
@@ -89,7 +89,7 @@ def _copy(path: Path, writer: Any, target: Path, progress: Advance | None) -> in
         raise DamagedFile(f"cannot export {path}: {error.strerror or error}; write it again") from error
     faults = [str(fault) for fault in scan.faults]
     if manifest and not faults and (scan.records, to_text(scan.digest)) != (manifest.records, manifest.digest):
-        faults.append(f"{path}: {scan.records} records, other than the {manifest.records} that its manifest tells of")
+        faults.append(f"{path}: {scan.records} records, its manifest says {manifest.records}")
     if faults:
         raise DamagedFile(f"cannot export {path}; write it again:\n" + "\n".join(f"  {fault}" for fault in faults))
     return scan.records

@@ -18,7 +18,7 @@ _NAME = "data"  # what messages call it
 _BATCH_RECORDS, _BATCH_BYTES = 4_096, 4 << 20  # of records that are serialized already
 _ACCEPTED = (
     "an Arrow table, batch, reader or dataset, a DataFrame of pandas or polars, a dict of columns, or an iterable of "
-    "such tables, of dicts (one a row), of messages such as tf.train.Example, or bytes"
+    "such tables, of dicts (one per row), of messages such as tf.train.Example, or bytes"
 )
 _BYTES = bytes | bytearray | memoryview
 
@@ -99,7 +99,7 @@ def _check_is_column(name: object, values: Any) -> None:
     if isinstance(values, Mapping | Set | str | _BYTES):
         raise SourceError(
             f"{_NAME}: column {name!r} is {describe_value(values)}. Give a list or array of its values; for rows, "
-            "give a list of dicts, one a row"
+            "give a list of dicts, one per row"
         )
     if hasattr(values, "column_names") or (hasattr(values, "columns") and not isinstance(values, np.ndarray)):
         raise SourceError(

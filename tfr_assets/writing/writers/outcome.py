@@ -1,4 +1,4 @@
-"""What has become of the shards, as told by the threads that write them."""
+"""What happened to the shards, as reported by the threads that write them."""
 
 import threading
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class NothingLeftError(Exception):
 
 
 class Report(Protocol):
-    """Told by writers, from any thread."""
+    """Called by writers, from any thread."""
 
     def wrote(self, records: int) -> None:
         """So many records more were written."""
@@ -42,7 +42,7 @@ class Outcome:
     """
 
     def __init__(self, paths: Sequence[Path], progress: Advance | None = None) -> None:
-        """Prepares for shards at `paths`; `progress` is told of records just written, by one thread at a time."""
+        """Prepares for shards at `paths`; `progress` is called with records just written, by one thread at a time."""
         self.manifests: dict[int, Manifest] = {}
         self.errors: dict[int, TfrError] = {}
         self._paths, self._progress = paths, progress

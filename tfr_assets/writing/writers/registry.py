@@ -1,7 +1,7 @@
 """The writers by name: ways to write rows into files with several workers.
 
 A writer is a function of (plan, rows, report), one entry here, and has the tests of every entry
-(`tests/writing/test_writers_agree.py`). `bench` measures these, and others to hold them against. Imports nothing, so
+(`tests/writing/test_writers_agree.py`). `bench` measures these, and others to compare them with. Imports nothing, so
 that definitions can list writers at once.
 """
 

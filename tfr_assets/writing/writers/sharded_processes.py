@@ -1,8 +1,8 @@
 """`sharded_processes`: as `sharded_threads`, but each worker is a process, to which its rows are sent through a pipe.
 
 A process takes the plan and its rows, as an Arrow stream, from standard input, and tells on standard output what
-becomes of the shards. When either side ends early, the other finds its pipe closed: nobody is left behind, and no shard
-that has not come to its end.
+becomes of the shards. When either side ends early, the other finds its pipe closed: no process is left behind, and no
+shard that has not come to its end.
 """
 
 import fcntl
@@ -100,7 +100,7 @@ class _SentReport:
 def main() -> None:
     """Is the worker: writes what it is sent; what is not finished when the input ends is removed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(NothingLeftError, EOFError):  # the caller is gone, and nobody is left to tell
+    with suppress(NothingLeftError, EOFError):  # the caller is gone
         write_pieces(pickle.load(sys.stdin.buffer), _received(sys.stdin.buffer), _SentReport(messages()))
 
 

@@ -8,7 +8,7 @@ from tfr_assets.writing.writers.rows import Rows, StreamRows, TableRows
 from tfr_assets.writing.writers.thread_group import Channel, ThreadGroup
 from tfr_assets.writing.writers.write_plan import WritePlan
 
-_WAITING = 2  # pieces a worker, so that it need not wait while the next is drawn
+_WAITING = 2  # pieces per worker, so that it need not wait while the next is drawn
 
 Work = Callable[[ThreadGroup, WritePlan, Iterable[Piece | End], Report], None]
 
@@ -29,7 +29,7 @@ def write_shards(plan: WritePlan, rows: Rows, report: Report, work: Work) -> Non
         plan: What to write.
         rows: Where they are all there, a worker takes the next shard when it is done with one; otherwise each has its
             share of the shards, and is handed what comes for them.
-        report: Told what becomes of the shards.
+        report: Is called with what happens to the shards.
         work: What a worker does with the pieces of its shards, in a thread of its own.
     """
     workers = range(min(plan.workers, len(plan.paths)))

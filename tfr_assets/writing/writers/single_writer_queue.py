@@ -15,7 +15,7 @@ from tfr_assets.writing.writers.rows import Rows
 from tfr_assets.writing.writers.thread_group import Channel, OrderedChannel, ThreadGroup
 from tfr_assets.writing.writers.write_plan import WritePlan
 
-_WAITING = 2 << 20  # bytes a worker that may wait to be written: more would not stay in the cache
+_WAITING = 2 << 20  # bytes per worker that may wait to be written: more would not stay in the cache
 
 Encoded = tuple[Piece | End, Frames | TfrError | MemoryError | None]
 
@@ -28,7 +28,7 @@ def single_writer_queue(plan: WritePlan, rows: Rows, report: Report) -> None:
     Args:
         plan: What to write.
         rows: The rows.
-        report: Told what becomes of the shards.
+        report: Is called with what happens to the shards.
     """
     encoders = max(1, plan.workers - 1)  # a thread more than there are processors would only be in the others' way
     with ThreadGroup() as group:

@@ -1,6 +1,6 @@
 """Threads that work together on one call: they hand things over, and stop together when one of them fails.
 
-Nothing here waits for ever: whoever waits is woken when another thread fails, or when the caller is interrupted.
+Nothing here waits for ever: a waiting thread is woken when another thread fails, or when the caller is interrupted.
 """
 
 import threading

@@ -5,7 +5,7 @@
     worker: …                                  ─┘
 
 A piece goes to the next worker that is free, so that every record comes once in every epoch, in no particular order.
-tf.data service alone promises no more than that none comes twice: when a worker dies, its piece is lost, and training
+tf.data service alone promises only that none comes twice: when a worker dies, its piece is lost, and training
 waits for it without end. So the processes are watched while batches come, and the records are counted.
 """
 

@@ -2,8 +2,8 @@
 
     pieces of files → message queue of a worker ─→ reads, checks, splits ─→ output queue → batch → parse → prefetch
 
-Every worker has two queues of its own, both bounded: it is given a piece ahead, no more, and waits when nobody takes
-its records. Its errors come here as such; one that is killed is an error, too; and none outlives this process.
+Every worker has two queues of its own, both bounded: it is given a piece ahead, no more, and waits when its records are
+not taken. Its errors come here as such; one that is killed is an error, too; and none outlives this process.
 """
 
 import random
@@ -29,7 +29,7 @@ from tfr_assets.reading.readers.serialized_records import checked_chunks, rebatc
 from tfr_assets.reading.readers.stepwise import parse_in_parallel
 from tfr_assets.records.frames.segments import Range
 
-_AHEAD = 2  # pieces a worker has at most: one that it reads, and the next
+_AHEAD = 2  # pieces that a worker has at most: one that it reads, and the next
 
 
 def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -106,7 +106,7 @@ def _receive(
         for connection in busy if in_turn else cast(list[Connection], wait(busy)):
             try:
                 kind, content = connection.recv()
-            except (EOFError, OSError) as error:  # it was killed, perhaps amid an answer
+            except (EOFError, OSError) as error:  # it was killed, perhaps in the middle of an answer
                 raise SourceError(
                     f"{workers[connection].describe_end()} while it read {given[connection][0].path}"
                 ) from error

@@ -19,7 +19,7 @@ def serve(connection: Connection, skips: bool) -> None:
             piece, FAILED with a message.
         skips: Whether damaged records are left out; otherwise they are a failure.
     """
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # who asked wants no more
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the caller has closed it
         while True:
             _read(connection, connection.recv(), skips)
 

@@ -1,8 +1,8 @@
 """Processes of our own that end when this one does, however that happens.
 
-Each holds one end of a socket pair and serves whoever holds the other. When that end is closed, be it that all is
-read, that training was interrupted or that this process was killed, the process ends. Locks and queues of
-`multiprocessing` would not do: whoever is killed while holding them blocks all others for ever.
+Each holds one end of a socket pair and serves whoever holds the other. When that end is closed, because all is
+read, training was interrupted or this process was killed, the process ends. Locks and queues of
+`multiprocessing` would not do: a process that is killed while holding them blocks all others for ever.
 """
 
 import subprocess
@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from tfr_assets.processes import end_process, how_it_ended, start_python
 
-_PATIENCE = 5  # seconds to end of its own accord
+_PATIENCE = 5  # seconds to end by itself
 _START = """
 import os, signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this one is interrupted and closes the connection
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starting process is interrupted, too, and closes the connection
 from importlib import import_module
 from multiprocessing.connection import Connection
 getattr(import_module({module!r}), {function!r})(Connection({descriptor}), *{arguments!r})

@@ -76,7 +76,7 @@ def _split(block: bytes) -> tuple[np.ndarray, pa.LargeBinaryArray, int]:
     starts = np.zeros_like(ends)
     starts[1:] = ends[:-1] + 1
     ends -= (ends > starts) & (data[ends - 1] == ord("\r"))
-    # Lines and what is between them are alternate values of one array, because its offsets know no gaps.
+    # Lines and what is between them are alternate values of one array, because its offsets have no gaps.
     offsets = np.empty(2 * len(ends) + 1, np.int64)
     offsets[:-1:2], offsets[1::2], offsets[-1] = starts, ends, len(block)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
