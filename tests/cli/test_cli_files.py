@@ -209,7 +209,7 @@ def test_inspect_shows_records_that_are_no_examples(tmp_path: Path) -> None:
     path.write_bytes(frame(b"hello") + frame(b"\xff\xfe"))
     done = tfr("inspect", path)
     assert done.returncode == 0
-    assert "2 of 2 sampled records are no tf.Example" in done.stdout
+    assert "2 of 2 sampled records are not tf.Examples" in done.stdout
     assert "hello" in done.stdout
     assert "0xfffe" in done.stdout
 

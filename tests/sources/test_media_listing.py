@@ -244,7 +244,9 @@ def test_a_bad_file_is_an_error_or_left_out(tmp_path: Path, how: str) -> None:
     folder = write(tmp_path / "data", {"1.dat": b"x", "3.dat": b"xyz"})
     problem = spoil(folder, how)
     path = folder / "*.dat" if how == "folder" else folder
-    with pytest.raises(SourceError, match=rf"{folder}/2\.dat: {problem}\. Mend or remove it, or say `on_error: skip`"):
+    with pytest.raises(
+        SourceError, match=rf"{folder}/2\.dat: {problem}\. Repair or remove it, or set `on_error: skip`"
+    ):
         list_any(path, tmp_path, medium=PICKY)
     table, found = list_any(path, tmp_path, skip=True, medium=PICKY)
     assert names(table) == ["1.dat", "3.dat"]
@@ -264,7 +266,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return opened(path, flags, *more, **named)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(SourceError, match=r"2\.dat: cannot be read: Permission denied\. Mend or remove it"):
+    with pytest.raises(SourceError, match=r"2\.dat: cannot be read: Permission denied\. Repair or remove it"):
         list_any(folder, tmp_path)
     assert names(list_any(folder, tmp_path, skip=True)[0]) == ["1.dat"]
 
@@ -342,7 +344,7 @@ def test_split_folders_come_before_class_folders(tmp_path: Path) -> None:
         list_any(folder, tmp_path, splits=Splits(folder=("train", "test", "validation")))
     write(folder, {"more/cat/1.dat": b"x", "top.dat": b"x"})
     with pytest.raises(
-        SourceError, match=r"more/cat/1\.dat: lies in none of the folders that are splits \(train, test\)"
+        SourceError, match=r"more/cat/1\.dat: is in none of the folders that are splits \(train, test\)"
     ):
         list_any(folder, tmp_path, splits=splits)
     table, found = list_any(folder, tmp_path, skip=True, splits=splits)

@@ -124,7 +124,7 @@ def test_rows_of_no_split_are_refused(splits: Splits, error: type, message: str,
 def test_rows_that_are_no_text_need_a_key(tmp_path: Path) -> None:
     pq.write_table(pa.table({"l": [[1], [2]]}), tmp_path / "x.parquet")
     with pytest.raises(
-        ConfigError, match=r"column 'l' of type list.* name a column that tells rows apart under `splits\.key`"
+        ConfigError, match=r"column 'l' of type list.* name a column that distinguishes rows under `splits\.key`"
     ):
         take_inventory(Source(path=str(tmp_path / "x.parquet"), splits=Splits({"a": 1.0})), tmp_path / "raw")
 

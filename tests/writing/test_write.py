@@ -305,7 +305,7 @@ def raising() -> Iterator[dict[str, int]]:
 
 
 BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
-    "nothing": ([], SourceError, "data: gave no rows, and nothing that tells its columns"),
+    "nothing": ([], SourceError, "data: gave no rows, and nothing that shows its columns"),
     "an empty generator": (iter([]), SourceError, "data: gave no rows"),
     "a number": (3, SourceError, "data: is a value of type int; give an Arrow table, .* or bytes"),
     "a path": ("data.parquet", SourceError, "data: is a value of type str; give an Arrow table, .* or bytes"),

@@ -12,7 +12,7 @@ _CHARACTERS = 60
 
 
 def as_document(found: Inspection) -> dict[str, Any]:
-    """Returns an inspection as JSON-ready values; bytes that are no text become hex."""
+    """Returns an inspection as JSON-ready values; bytes that are not text become hex."""
     features = {
         name: {"kinds": dict(seen.kinds), "present": seen.present, "values": [seen.smallest, seen.largest]}
         for name, seen in found.features.items()
@@ -56,7 +56,7 @@ def show(files: Sequence[Inspection]) -> None:
 
 def _show_features(found: Inspection) -> None:
     if found.not_examples:
-        out.print(f"\n{found.not_examples:,} of {found.sampled:,} sampled records are no tf.Example")
+        out.print(f"\n{found.not_examples:,} of {found.sampled:,} sampled records are not tf.Examples")
     if found.features:
         examples = found.sampled - found.not_examples
         rows = [(name, *_describe(seen, examples)) for name, seen in found.features.items()]

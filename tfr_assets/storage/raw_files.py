@@ -195,7 +195,7 @@ def reading(where: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise SourceError(
             f"{where}: holds bytes that are not {error.encoding} text ({error.reason}). "
-            "If it is in another encoding, say so, such as `options: {encoding: latin-1}`."
+            "If it is in another encoding, set it, such as `options: {encoding: latin-1}`."
         ) from error
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
         raise SourceError(f"{where}: is damaged or cut short: {error}. Get it again.") from error

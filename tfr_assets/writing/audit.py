@@ -141,7 +141,7 @@ def _layout_of(folder: Path) -> Layout:
     """Returns the layout of a dataset's folder. Where that is a copy under another name, its files tell the first.
 
     Raises:
-        ConfigError: There are no files, and the folder's name is no dataset's.
+        ConfigError: There are no files, and the folder's name is not a dataset's.
     """
     form = re.compile(f"([A-Za-z0-9][A-Za-z0-9_]*)({SHARD}|{MERGED})")
     names = [name for part in ("shards", "merged") for name in sorted(names_in(folder / part))]

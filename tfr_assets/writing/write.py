@@ -187,7 +187,7 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
     if shards is None:
         if ".tfrecord" not in path.name:
             raise ConfigError(
-                f"path={str(path)!r}: a file's name must hold '.tfrecord'; for a folder, say by `shards` how many files"
+                f"path={str(path)!r}: a file's name must hold '.tfrecord'; for a folder, give `shards`, too"
             )
         if path.is_dir():
             raise ConfigError(

@@ -1,4 +1,7 @@
-"""What a process and its children use, seen from outside by `/proc`, so that watching costs them nothing."""
+"""What a process and its children use, seen from outside by `/proc`, so that watching costs them nothing.
+
+Not psutil, which takes 2 ms for such a look rather than 0.1 ms, and does not know the peak of memory on Linux.
+"""
 
 import os
 from collections.abc import Iterator

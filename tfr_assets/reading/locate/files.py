@@ -108,8 +108,8 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
     sets = [[folder / name for name in each] for each in names]
     if not sets:
         raise StaleError(
-            f"{folder} is no dataset, and no manifest in {folder}/manifest says what its files must hold. Write them "
-            "with `tfr run`, or, if they are of other origin, read them with tf.data.TFRecordDataset"
+            f"{folder} is not a dataset, and no manifest in {folder}/manifest says what its files must hold. Write "
+            "them with `tfr run`, or, if they are of other origin, read them with tf.data.TFRecordDataset"
         )
     whole = [paths for paths in sets if not any(map(_lacks, paths))]
     if len(whole) == 1:

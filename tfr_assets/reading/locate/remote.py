@@ -80,6 +80,6 @@ def _fetch(folder: str, names: list[str]) -> list[Found]:
     for name, place, size in zip(names, places, sizes, strict=True):
         manifest = Manifest.from_json(contents[place], name)
         if manifest is None:
-            raise StaleError(f"{folder}/manifest/{name}.json is no readable manifest; copy the folder there again")
+            raise StaleError(f"{folder}/manifest/{name}.json is not a readable manifest; copy the folder there again")
         found.append(Found(f"{folder}/{name}", manifest, size))
     return found

@@ -40,7 +40,7 @@ def _feature(parts: list[bytes]) -> tuple[str, Values]:
         return "bytes", []
     kind, number, content = fields[-1]
     if isinstance(content, int):
-        raise ValueError("a list is no number")  # noqa: TRY004 - the data's type, not the caller's
+        raise ValueError("a list is not a number")  # noqa: TRY004 - the data's type, not the caller's
     return kind, _values(number, content)
 
 

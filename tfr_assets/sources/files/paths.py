@@ -70,8 +70,8 @@ def find_data(source: Source) -> DataFiles:
     counts: Counter[str] = Counter(format_ for format_ in formats.values() if format_)
     if unknown := [path for path, format_ in formats.items() if not format_]:
         raise SourceError(
-            f"{unknown[0]}: its ending does not tell its format. Known: {', '.join(ENDINGS)}, text also with "
-            f"{', '.join(COMPRESSION_ENDINGS)}. Say `format:` with one of {', '.join(FORMATS)}, or name only the "
+            f"{unknown[0]}: its ending does not show its format. Known: {', '.join(ENDINGS)}, text also with "
+            f"{', '.join(COMPRESSION_ENDINGS)}. Set `format:` to one of {', '.join(FORMATS)}, or name only the "
             "data's files."
         )
     if len(counts) > 1:
@@ -154,7 +154,7 @@ def _data_files(given: str, listed: Mapping[str, str], links: Sequence[str] = ()
     for relative in listed.values():
         if folder := next((part for part in relative.split("/")[:-1] if "=" in part), None):
             raise SourceError(
-                f"{given}: the folder name {folder!r} tells the value of a column, which is not read from there. Use a "
+                f"{given}: the folder name {folder!r} is the value of a column, which is not read from there. Use a "
                 "pattern such as `folder/**/*.parquet` if the column is not needed, otherwise a `callable`."
             )
     visible = [path for path, relative in listed.items() if not is_hidden(relative)]

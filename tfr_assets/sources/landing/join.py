@@ -2,6 +2,8 @@
 
 A hash join: rows that do not fit into memory are dealt to files by a hash of their keys, all parts alike, and what has
 the same bits is joined, or dealt again by further bits. Joined rows are then sorted by their places in the first part.
+
+Not DuckDB, which takes half the time but 200 MB more memory: 1.5 µs per row are little beside reading the rows' files.
 """
 
 import math
@@ -158,5 +160,5 @@ def _check_unique(part: Part, block: pa.RecordBatch) -> None:
         names = block.column(part.row_name)
         raise SourceError(
             f"{part.title}: {names[firsts[again[0]]]} and {names[again[0]]} both have the key "
-            f"{keys[again[0]].as_py()!r}. A key may be there once in a part."
+            f"{keys[again[0]].as_py()!r}. A part may have each key only once."
         )

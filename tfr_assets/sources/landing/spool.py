@@ -1,7 +1,8 @@
 """Rows that do not fit into memory, by a number each: dealt to files, and sorted.
 
 The number is the last column of every batch, a uint64 named `NUMBER`. Dealing goes by its bits from the top, six at a
-time, so that numbers should be spread over all of their range.
+time, so that numbers should be spread over all of their range. NumPy and Arrow do the work; a database would be a
+dependency more, for 0.4 µs per row.
 """
 
 from collections.abc import Iterator

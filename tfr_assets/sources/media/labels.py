@@ -104,7 +104,7 @@ def _parse_classes(classes: Any, field: str) -> tuple[str, ...] | None:
             "Put quotes around numbers and words such as no."
         )
     if twice := [name for index, name in enumerate(classes) if name in classes[:index]]:
-        raise ConfigError(f"{field}.classes: {twice[0]!r} is there twice.")
+        raise ConfigError(f"{field}.classes: {twice[0]!r} occurs twice.")
     return tuple(classes)
 
 

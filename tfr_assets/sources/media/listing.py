@@ -28,7 +28,7 @@ from tfr_assets.sources.model.kinds import BadFileError, Found
 if TYPE_CHECKING:
     from tfr_assets.sources.model.source import Source
 
-REMEDY = "Mend or remove it, or say `on_error: skip` to leave out whatever is bad."
+REMEDY = "Repair or remove it, or set `on_error: skip` to leave out whatever is bad."
 
 
 def list_files(
@@ -166,7 +166,7 @@ class _Listing:
             return None, path
         split, _, below = path.partition("/")
         if split not in self.splits or not below:
-            raise BadFileError(f"lies in none of the folders that are splits ({', '.join(self.splits)})")
+            raise BadFileError(f"is in none of the folders that are splits ({', '.join(self.splits)})")
         return split, below
 
     def _head(self, file: str, labeller: Labeller) -> Row:

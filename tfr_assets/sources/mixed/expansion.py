@@ -126,6 +126,6 @@ def _check_names(options: MixedOptions, names: Sequence[Sequence[str]]) -> None:
         for name in mine:
             if (other := owners.setdefault(name, part.title)) is not part.title:
                 raise ConfigError(
-                    f"source.mixed.parts: {other} and {part.title} both give a column {name!r}. Say `name: …` in one "
+                    f"source.mixed.parts: {other} and {part.title} both give a column {name!r}. Set `name: …` in one "
                     "of the parts: it begins the names of its columns."
                 )

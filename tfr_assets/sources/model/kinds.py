@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 FILE = ".file"  # string: path below the source's folder, with "/"; unique; what splits hash and errors name
 KEY = ".key"  # string: what parts of a mixed record are joined by
 SPLIT = ".split"  # string: the split that the row's folder names, where splits are by folder
-SPLIT_BY = ".split_by"  # what tells the split of a row that is no file: a value beside it, or its content; not landed
+SPLIT_BY = (
+    ".split_by"  # what tells the split of a row that is not a file: a value beside it, or its content; not landed
+)
 CLASS = ".class"  # string, null where unknown: the label's text
 BYTES = ".bytes"  # int64: size of the file
 CRC = ".crc32c"  # uint32: of the file's bytes, compared with them when they are read again

@@ -97,7 +97,7 @@ def parse_splits(value: Any) -> Splits:
     _refuse_unknown("splits", value, sorted(_SPLIT_FIELDS))
     ways = [name for name in ("fractions", "column", "folder") if value.get(name)]
     if len(ways) != 1:
-        raise ConfigError("splits: say exactly one of `fractions` (shares), `column` (with `values`) and `folder`")
+        raise ConfigError("splits: set exactly one of `fractions` (shares), `column` (with `values`) and `folder`")
     for name, of in (("key", "fractions"), ("values", "column")):
         if value.get(name) and of != ways[0]:
             raise ConfigError(f"splits.{name}: has a meaning only with `{of}`; remove it")

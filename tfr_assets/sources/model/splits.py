@@ -64,7 +64,7 @@ class Splits:
 
     @property
     def by_content(self) -> bool:
-        """Whether what a row holds is hashed, if it is no file."""
+        """Whether what a row holds is hashed, if it is not a file."""
         return bool(self.fractions) and self.key is None
 
     @classmethod
@@ -131,7 +131,7 @@ def _text(array: pa.Array, name: str, field_name: str | None) -> pa.Array:
     try:
         return array.cast(pa.large_string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        remedy = "choose another column" if field_name else "name a column that tells rows apart under `splits.key`"
+        remedy = "choose another column" if field_name else "name a column that distinguishes rows under `splits.key`"
         raise ConfigError(
             f"{field_name or 'splits'}: column {name!r} of type {array.type} cannot be hashed as text; {remedy}."
         ) from error

@@ -355,7 +355,7 @@ def _check_magic(file: RawFile, kind: str, head: bytes, tail: bytes) -> None:
     if not begin.startswith(head):
         raise SourceError(f"{file.path}: is not {kind}: it begins with {begin!r}.{guess(begin)}")
     if end != tail or size < len(head) + len(tail):
-        raise SourceError(f"{file.path}: is cut short: it begins as {kind} but does not end so. Get it again.")
+        raise SourceError(f"{file.path}: is cut short: it begins as {kind} but does not end as such. Get it again.")
 
 
 def guess(begin: bytes) -> str:

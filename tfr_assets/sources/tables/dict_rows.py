@@ -117,7 +117,7 @@ class DictRows:
             known = f", but the rows before {start} made the column {type_}" if type_ is not None else ""
             remedy = _remedy(error)
             if type_ is not None and pa.types.is_null(type_):
-                known = f", but no row before {start} had a value that tells the type"
+                known = f", but no row before {start} had a value that shows the type"
                 remedy = "Yield Arrow tables, which have a schema."
             raise SourceError(
                 f"{where}: {repr(value).split(chr(10))[0]:.60} is {describe_value(value)}{known}. {remedy} ({error})"

@@ -194,8 +194,8 @@ def _locate(first: int, block: bytes, message: str, given: Collection[str]) -> t
     if (match := _CHANGED.search(problem)) and (key := match[1]) in given:
         problem = _CHANGED.sub(r"key '\1' is a \3 here, but a \2 by `column_types`", problem)
         remedy = (
-            f"JSON tells texts from numbers, which `column_types` does not change: correct the data, take {key!r} "
-            "out of `column_types`, or read the file by a `callable`."
+            f"JSON distinguishes texts from numbers, which `column_types` does not change: correct the data, take "
+            f"{key!r} out of `column_types`, or read the file by a `callable`."
         )
     problem = _CHANGED.sub(r"key '\1' is \3 here, but \2 in a line before", problem)
     rows = [number for number, line in enumerate(block.split(b"\n"), first) if line.strip()]

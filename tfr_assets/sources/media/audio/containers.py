@@ -62,7 +62,7 @@ def _check_chunks(data: bytes, sound: bytes, order: Literal["little", "big"]) ->
         if data[at : at + 4] == sound:
             there = len(data) - at - 8
             if there < size < _SIZE_UNTOLD:
-                raise BadFileError(f"is cut short: its header tells {size:,} bytes of sound, {there:,} are there")
+                raise BadFileError(f"is cut short: its header says {size:,} bytes of sound, {there:,} are there")
             return
         at += 8 + size + size % 2
     raise BadFileError("is cut short: it ends before its sound begins")

@@ -121,7 +121,7 @@ def _split_of(name: str, source: "Source") -> str | None:
     folder = name.partition("/")[0]
     if folder not in source.splits.folder:
         splits = ", ".join(source.splits.folder)
-        raise SourceError(f"{source.path}/{name}: lies in none of the folders that are splits ({splits}).")
+        raise SourceError(f"{source.path}/{name}: is in none of the folders that are splits ({splits}).")
     return folder
 
 

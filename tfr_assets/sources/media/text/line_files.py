@@ -120,7 +120,7 @@ def _places(
         if endings(file)[1] == ".zip":
             bad(file, "is a zip. Unpack it")
         elif splits and split not in splits:
-            bad(file, f"lies in none of the folders that are splits ({', '.join(splits)})")
+            bad(file, f"is in none of the folders that are splits ({', '.join(splits)})")
         else:
             places[file] = (split, below) if splits else (None, file)
     return places

@@ -48,7 +48,7 @@ def read_lines(
             line += count
             offset += len(block)
     except BadFileError as error:
-        raise SourceError(f"{where}: {error}, or say `on_error: skip` to go on without such lines.") from error
+        raise SourceError(f"{where}: {error}, or set `on_error: skip` to go on without such lines.") from error
 
 
 def _whole_lines(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
@@ -62,7 +62,7 @@ def _whole_lines(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
         held.append(chunk[cut:])
         size += len(chunk) - cut
         if size > _LONGEST_LINE:
-            raise SourceError(f"{where}: a line is longer than {_LONGEST_LINE >> 20} MB. Perhaps the file is no text.")
+            raise SourceError(f"{where}: a line is longer than {_LONGEST_LINE >> 20} MB. Perhaps the file is not text.")
     if rest := b"".join(held):
         yield rest
 

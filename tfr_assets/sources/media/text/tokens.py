@@ -64,7 +64,7 @@ def open_tokenizer(name: str, most: int | None, storage_options: Mapping[str, An
 
     Raises:
         ConfigError: There is no such function, or a package is missing.
-        SourceError: There is no such file, or it is no tokenizer.
+        SourceError: There is no such file, or it is not a tokenizer.
     """
     return _Function(name, most) if FUNCTION.fullmatch(name) else _Trained(name, most, storage_options)
 
@@ -108,7 +108,7 @@ def _trained(name: str, data: bytes, most: int | None) -> "Trained":
     try:
         tokenizer = Tokenizer.from_buffer(data)
     except Exception as error:  # the package raises nothing narrower
-        raise SourceError(f"{name}: is no tokenizer of the package `tokenizers`: {error}.") from error
+        raise SourceError(f"{name}: is not a tokenizer of the package `tokenizers`: {error}.") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if most is not None:
