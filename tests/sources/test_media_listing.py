@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.records.reference import crc32c
 from tests.sources.media_files import ANY_FILE, list_any, write
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.media import listing, names_sorted
+from tfr_assets.sources.media import listing, sorted_names
 from tfr_assets.sources.media.labels import LabelOptions
 from tfr_assets.sources.media.listing import Medium
-from tfr_assets.sources.media.names_sorted import SortedNames
+from tfr_assets.sources.media.sorted_names import SortedNames
 from tfr_assets.sources.model.kinds import BadFileError
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import Splits
@@ -94,8 +94,8 @@ def test_names_are_sorted_however_few_fit_into_memory(
 ) -> None:
     folder = tmp_path_factory.mktemp("spool")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(names_sorted, "_MERGED", 2)
-        patch.setattr(names_sorted, "_BLOCK", 3)
+        patch.setattr(sorted_names, "_MERGED", 2)
+        patch.setattr(sorted_names, "_BLOCK", 3)
         ordered = SortedNames(iter(found), folder, run)
     assert ordered.count == len(found)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Splits: which rows go where, that they stay there, and what is said where they cannot be dealt."""
+"""Splits: which rows go where, that they stay there, and what is said where they cannot be assigned."""
 
 import hashlib
 from collections import Counter

@@ -39,7 +39,7 @@ def in_batches(whole: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def stream_of(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """Lets even little data be too much to look at all of it, and deals it out in blocks of so many rows."""
+    """Lets even little data be too much to look at all of it, and distributes it in blocks of so many rows."""
     monkeypatch.setattr(rows_module, "_LOOK_AHEAD", 1)
     monkeypatch.setattr(rows_module, "_BLOCK_ROWS", block)
 

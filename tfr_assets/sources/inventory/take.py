@@ -29,7 +29,7 @@ from tfr_assets.sources.landing.shuffle import shuffle
 from tfr_assets.sources.model.ignored import Ignored
 from tfr_assets.sources.model.kinds import SPLIT, SPLIT_BY, TABLE, Found, kind_named
 from tfr_assets.sources.model.source import UNION, Source, check_options
-from tfr_assets.sources.model.splits import ONLY_SPLIT, deal
+from tfr_assets.sources.model.splits import ONLY_SPLIT, assign_splits
 from tfr_assets.sources.tables.arrow_files import (
     UNIT_BYTES,
     Contents,
@@ -429,7 +429,7 @@ def _split(
 ) -> Iterator[pa.RecordBatch]:
     assert source.splits
     by_folder = source.kind == TABLE and source.splits.folder
-    for name, count, rows in deal(batches, source.splits, spool, str(source)):
+    for name, count, rows in assign_splits(batches, source.splits, spool, str(source)):
         counts[name] = count
         yield from _shuffled(_without(rows, SPLIT if by_folder else SPLIT_BY), source, spool)
 

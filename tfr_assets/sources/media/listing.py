@@ -21,7 +21,7 @@ from tfr_assets.sources.media.file_rows import (
 )
 from tfr_assets.sources.media.labelling import Labeller, labeller_of, stem
 from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
-from tfr_assets.sources.media.names_sorted import SortedNames
+from tfr_assets.sources.media.sorted_names import SortedNames
 from tfr_assets.sources.model.ignored import Ignored
 from tfr_assets.sources.model.kinds import BadFileError, Found
 

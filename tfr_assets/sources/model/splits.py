@@ -25,7 +25,7 @@ ONLY_SPLIT = "train"
 
 @dataclass(frozen=True)
 class Splits:
-    """How rows are dealt to splits. Exactly one of `fractions`, `column` and `folder` is set.
+    """How rows are assigned to splits. Exactly one of `fractions`, `column` and `folder` is set.
 
     Attributes:
         fractions: Share of each split, by a hash of the row's key; they sum to 1.
@@ -137,14 +137,14 @@ def _text(array: pa.Array, name: str, field_name: str | None) -> pa.Array:
         ) from error
 
 
-def deal(
+def assign_splits(
     batches: Iterator[pa.RecordBatch], splits: Splits, folder: Path, where: str
 ) -> Iterator[tuple[str, int, Iterator[pa.RecordBatch]]]:
     """Yields every split's name, number of rows, and rows, one split after another.
 
     Args:
         batches: Rows of one schema, in order; at least one batch, which may be empty.
-        splits: How they are dealt.
+        splits: How they are assigned.
         folder: For a file a split, which takes as much room as its rows in memory; the caller removes it.
         where: What the rows are from, for messages.
     """
