@@ -1,4 +1,7 @@
-"""Protobuf's wire format in plain Python: a decoder of tf.Examples and tf.SequenceExamples, for looking at a few."""
+"""Protobuf's wire format in plain Python: a decoder of tf.Examples and tf.SequenceExamples, for looking at a few.
+
+Beside the kernels, because it needs no feature spec and gives what is there, of records of any origin.
+"""
 
 import struct
 from collections.abc import Callable, Iterator

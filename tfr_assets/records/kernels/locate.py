@@ -3,6 +3,8 @@
 A writer puts the same keys in the same order into every record, so that the next key is nearly always known. Where it
 is not, it is looked for among all of them: any valid protobuf is understood, entries in any order and twice (the last
 one counts), lists in several parts, unknown fields, sizes that are longer than they need be.
+
+`validate` walks records by itself: it must look at every field, also at those that are skipped here.
 """
 
 import numpy as np

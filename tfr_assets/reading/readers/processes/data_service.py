@@ -1,11 +1,11 @@
 """tf.data service: reading and parsing in processes of their own, the way it outgrows one machine.
 
-    dispatcher: which worker reads which piece ─┐
-    worker: pieces → batch → parse ─────────────┼→ this process: batches of the size asked for → prefetch
+    dispatcher: which worker reads which range ─┐
+    worker: ranges → batch → parse ─────────────┼→ this process: batches of the size asked for → prefetch
     worker: …                                  ─┘
 
-A piece goes to the next worker that is free, so that every record comes once in every epoch, in no particular order.
-tf.data service alone promises only that none comes twice: when a worker dies, its piece is lost, and training
+A range goes to the next worker that is free, so that every record comes once in every epoch, in no particular order.
+tf.data service alone promises only that none comes twice: when a worker dies, its range is lost, and training
 waits for it without end. So the processes are watched while batches come, and the records are counted.
 """
 

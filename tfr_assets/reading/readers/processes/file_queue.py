@@ -1,8 +1,8 @@
 """Worker processes read the files, and this process only takes records out of their queues.
 
-    pieces of files → message queue of a worker ─→ reads, checks, splits ─→ output queue → batch → parse → prefetch
+    ranges of files → message queue of a worker ─→ reads, checks, splits ─→ output queue → batch → parse → prefetch
 
-Every worker has two queues of its own, both bounded: it is given a piece ahead, no more, and waits when its records are
+Every worker has two queues of its own, both bounded: it is given a range ahead, no more, and waits when its records are
 not taken. Its errors come here as such; one that is killed is an error, too; and none outlives this process.
 """
 
@@ -29,7 +29,7 @@ from tfr_assets.reading.readers.serialized_records import checked_chunks, rebatc
 from tfr_assets.reading.readers.stepwise import parse_in_parallel
 from tfr_assets.records.frames.segments import Range
 
-_AHEAD = 2  # pieces that a worker has at most: one that it reads, and the next
+_AHEAD = 2  # ranges that a worker has at most: one that it reads, and the next
 
 
 def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -38,13 +38,13 @@ def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     Records come as they are ready; with a seed, workers take turns, so that the order is always the same. Damage is
     always an error that names file, record and byte, or left out.
     """
-    pieces = plan_files(files, options.shard)
-    count = sum(piece.records for piece in pieces)
-    pool = _Pool(options.on_error == "skip", min(options.workers, len(pieces)))
+    ranges = plan_files(files, options.shard)
+    count = sum(wanted.records for wanted in ranges)
+    pool = _Pool(options.on_error == "skip", min(options.workers, len(ranges)))
     rng = random.Random(options.seed)
 
     def epoch() -> Iterator[tuple[np.ndarray, str]]:
-        order = rng.sample(pieces, len(pieces)) if options.shuffle else pieces
+        order = rng.sample(ranges, len(ranges)) if options.shuffle else ranges
         return _epoch(order, pool, count, in_turn=options.seed is not None)
 
     found = rebatch(checked_chunks(epoch), options, None if pool.skips else count)
@@ -81,25 +81,25 @@ class _Pool:
         return Process.start("tfr_assets.reading.readers.processes.queue_worker", "serve", self.skips)
 
 
-def _epoch(pieces: list[Range], pool: _Pool, count: int, in_turn: bool) -> Iterator[tuple[np.ndarray, str]]:
+def _epoch(ranges: list[Range], pool: _Pool, count: int, in_turn: bool) -> Iterator[tuple[np.ndarray, str]]:
     """Yields records, or what went wrong, as `checked_chunks` takes them."""
     tally = Tally()
     try:
         with pool.lend() as workers:
-            yield from _receive(deque(pieces), workers, tally, in_turn)
+            yield from _receive(deque(ranges), workers, tally, in_turn)
     except TfrError as error:
         yield np.empty(0, object), str(error)
     tally.warn(count)
 
 
 def _receive(
-    pieces: deque[Range], workers: dict[Connection, Process], tally: Tally, in_turn: bool
+    ranges: deque[Range], workers: dict[Connection, Process], tally: Tally, in_turn: bool
 ) -> Iterator[tuple[np.ndarray, str]]:
     given: dict[Connection, deque[Range]] = {connection: deque() for connection in workers}
-    while pieces or any(given.values()):
+    while ranges or any(given.values()):
         for connection, its in given.items():
-            while pieces and len(its) < _AHEAD:
-                its.append(pieces.popleft())
+            while ranges and len(its) < _AHEAD:
+                its.append(ranges.popleft())
                 with suppress(BrokenPipeError):  # that it is gone shows when it should answer
                     connection.send(its[-1])
         busy = [connection for connection, its in given.items() if its]
