@@ -8,11 +8,12 @@ from tfr_assets.bench.readers.measure import Measured, measure_readers
 from tfr_assets.bench.readers.measurement import load
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.bench.readers.recommend import recommend
-from tfr_assets.bench.readers.slow_server import Storage, served, slow_server
+from tfr_assets.bench.readers.slow_server import Storage, slow_server, with_urls
 from tfr_assets.bench.readers.table import COLUMNS, NOTE, rows
 from tfr_assets.cli.terminal import err, out, steps_bar, table
 from tfr_assets.reading.locate.files import locate
 
+# without --only: what prefetching, taking turns and parallel reading gain where storage is slow
 REMOTE_READERS = ("naive", "prefetch", "interleave", "vectorized", "autotuned")
 
 
@@ -32,7 +33,7 @@ def bench_readers(
     with ExitStack() as stack:
         if storage:
             options = options if options.only else options.of(REMOTE_READERS)
-            files = served(files, folder, stack.enter_context(slow_server(folder, storage)))
+            files = with_urls(files, folder, stack.enter_context(slow_server(folder, storage)))
         measured = measure_readers(files, options, stack.enter_context(steps_bar(folder.name)))
     if keep and not storage:
         _keep(measured, folder / "readers")

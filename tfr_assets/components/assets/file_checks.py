@@ -23,7 +23,7 @@ from tfr_assets.writing.dataset import Dataset
 _STATE = "file_state"
 
 if TYPE_CHECKING:
-    from tfr_assets.records.frames.report import FileReport
+    from tfr_assets.records.frames.examine import FileReport
 
 
 def build_shard_checks(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetChecksDefinition:
@@ -180,7 +180,7 @@ def _specs(key: dg.AssetKey, partitions: dg.PartitionsDefinition | None, more: s
 
 
 def _read(path: Path) -> "tuple[FileReport, Manifest | None]":
-    from tfr_assets.records.frames.report import examine_written
+    from tfr_assets.records.frames.examine import examine_written
 
     return examine_written(path)
 

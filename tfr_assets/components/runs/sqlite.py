@@ -38,7 +38,7 @@ from dagster._utils import ensure_file, touch_file
 from sqlalchemy.pool import QueuePool
 
 from tfr_assets.components.runs.home import in_home
-from tfr_assets.storage.locks import locked
+from tfr_assets.storage.locks import hold_lock
 
 _KEPT = 4  # databases that are open at once: that of the runs, the index, and those of some runs
 
@@ -214,7 +214,7 @@ def _one_process(folder: Path) -> Iterator[None]:
     if (folder / "schedules" / "schedules.db").exists():  # the last one to be made
         yield
         return
-    with locked(folder / ".lock"):  # not the folder: where it is DAGSTER_HOME itself, `tfr` holds the lock of that
+    with hold_lock(folder / ".lock"):  # not the folder: where it is DAGSTER_HOME itself, `tfr` holds the lock of that
         yield
 
 

@@ -63,7 +63,7 @@ UNKNOWN = ImageFacts()
 
 
 def image_facts(inventory: Inventory) -> ImageFacts:
-    """Returns what the listing of a folder of images tells of them all; of other raw data, that nothing is known."""
+    """Returns what the listing of a folder of images says of them all; of other raw data, that nothing is known."""
     found: dict[str, set[Any]] = {fact: set() for fact in ("format", "height", "width", "channels")}
     names = inventory.listing.names if inventory.listing else []
     columns = {name: fact for name in names for fact in found if name.endswith(f"image/{fact}")}

@@ -14,6 +14,7 @@ from multiprocessing.reduction import send_handle
 from typing import Any, Self
 
 from tfr_assets.components.runs.steps.template import Definitions
+from tfr_assets.processes import how_it_ended
 
 PRELOAD = "tfr_assets.components.runs.preload"
 STEPS_PER_WORKER = 200  # then a fresh one takes its place: what user code leaves behind does not add up for ever
@@ -179,7 +180,7 @@ class Template:
             code = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return TemplateDied("closed its connection")
-        return TemplateDied(ending(code))
+        return TemplateDied(how_it_ended(code))
 
 
 _prepared: list[Template] = []
@@ -339,10 +340,3 @@ def _how_it_died(worker: Worker) -> Died:
         return Died(worker.pid, worker.template.reap(worker.pid), killed_because=worker.killed_because)
     except TemplateDied as error:
         return Died(worker.pid, None, str(error), worker.killed_because)
-
-
-def ending(code: int) -> str:
-    """Returns how a process ended: `was killed by signal 9 (SIGKILL)`, `ended with exit code 3`."""
-    if code >= 0:
-        return f"ended with exit code {code}"
-    return f"was killed by signal {-code} ({signal.Signals(-code).name})"
