@@ -27,7 +27,6 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tfr_assets.errors import SourceChanged
-
 from tfr_assets.records.schema.features import (
     FLAT_VALUES,
     NARROW_TYPES,
