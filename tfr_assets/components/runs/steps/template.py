@@ -21,6 +21,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from typing import Any, NoReturn
 
+from tfr_assets.records.kernels.compile_progress import show_as
+
 _PR_SET_PDEATHSIG = 1
 _SIGNALS_TO_IGNORE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the run's process decides, and tells by closing
 
@@ -47,6 +49,7 @@ def main(descriptor: int, parent: int) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
     gc.disable()  # imports leave little garbage, and looking for it takes a third of their time
     warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+    show_as("line")  # the bar is the run's
     try:
         _serve(Connection(descriptor))
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -106,6 +109,7 @@ def _fork(requests: Connection, socket: int) -> int:
         return pid
     os.set_inheritable(socket, False)
     gc.enable()
+    show_as("nothing")  # the template compiles the same ones at the same time
     try:
         end_with(template)
         requests.close()
