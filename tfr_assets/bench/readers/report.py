@@ -23,6 +23,7 @@ from tfr_assets.layout import RECOMMENDATION
 from tfr_assets.pictures import bars, curves
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.recommendation import Recommendation
+from tfr_assets.reading.registry import default_reader
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.sealed import seal
 from tfr_assets.units import StepProgress
@@ -144,7 +145,7 @@ def make_report(
             series.setdefault(option, {})[reader] = curve
     progress("", steps, steps)
     missing = {reader: _why_missing(reader, found) for reader in readers if reader not in measurements}
-    return Report(measurements, missing, recommend(measurements), series, timelines)
+    return Report(measurements, missing, recommend(measurements, default_reader(files)), series, timelines)
 
 
 def _timelines(processes: FreshProcesses, files: RecordFiles, step_ms: float) -> Sequence[Timeline]:
