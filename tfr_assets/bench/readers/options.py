@@ -2,22 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict
 
 from tfr_assets.errors import suggestion
 from tfr_assets.option_groups import Expect, Whole, options, problem, problem_at
-from tfr_assets.reading.names import READER_NAMES
+from tfr_assets.reading.registry import READERS
 
 _LONGEST_MS = 60_000
-_ELSEWHERE = "data_service"  # parses in other processes, where nothing can be simulated
 
 
 def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
-        if name not in READER_NAMES:
-            raise problem(f"there is no reader {name!r}; {suggestion(name, READER_NAMES, 'known are')}")
+        if name not in READERS:
+            raise problem(f"there is no reader {name!r}; {suggestion(name, READERS, 'known are')}")
     return names
 
 
@@ -37,7 +36,7 @@ class BenchOptions:
     """How the readers are measured.
 
     Attributes:
-        batch_size: Records a batch.
+        batch_size: Records per batch.
         epochs: Passes over the records in one process: the first begins with a cold page cache, the others are warm.
         repeats: Processes a reader, in turn with the others. A reader that takes long gets fewer.
         only: Names of the readers. Default: all.
@@ -57,21 +56,25 @@ class BenchOptions:
     step_ms: _Milliseconds = Field(default=0.0, examples=[10])
     decode_ms: _Milliseconds = Field(default=0.0, examples=[0.1])
 
-    @model_validator(mode="after")
-    def _check_simulation(self) -> Self:
-        if self.decode_ms and _ELSEWHERE in self.only:
+    def __post_init__(self) -> None:
+        """Checks what goes together."""
+        elsewhere = [name for name in self.only if not _parses_here(name)]
+        if self.decode_ms and elsewhere:
             text = (
-                f"reader {_ELSEWHERE!r} parses in other processes, where no cost can be simulated; "
+                f"reader {elsewhere[0]!r} parses in other processes, where no cost can be simulated; "
                 "leave it out of readers.only, or set decode_ms to 0"
             )
             raise problem_at(("decode_ms",), text, self.decode_ms)
-        return self
 
     @property
     def readers(self) -> tuple[str, ...]:
         """Names of the readers to measure, in order."""
-        return self.only or tuple(name for name in READER_NAMES if not self.decode_ms or name != _ELSEWHERE)
+        return self.only or tuple(name for name in READERS if not self.decode_ms or _parses_here(name))
 
     def of(self, readers: Sequence[str]) -> "BenchOptions":
         """Returns the same for some readers only."""
         return replace(self, only=tuple(readers))
+
+
+def _parses_here(name: str) -> bool:
+    return READERS[name].parsed_by != "processes"

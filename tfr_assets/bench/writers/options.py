@@ -5,12 +5,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.errors import suggestion
 from tfr_assets.option_groups import Expect, Whole, options, problem
-
-SEED = "seed"
-MEASURED = ("serial", "sharded_threads", "sharded_processes", "single_writer_queue", "locked", SEED)
-"""Names of the writers that are measured: those of `registry.WRITERS`, and the code of most tutorials."""
 
 
 def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -35,7 +32,7 @@ class WriterTrials:
 
     Attributes:
         rows: Most rows that are written, the first of them. Default: as many as take about a minute.
-        workers: Numbers of workers to measure with. Default: 1, 2, 4 and so on, up to one a processor.
+        workers: Numbers of workers to measure with. Default: 1, 2, 4 and so on, up to one per processor.
         repeats: Number of timed writes.
         only: Names of the writers.
 
@@ -46,11 +43,11 @@ class WriterTrials:
     rows: _Count | None = Field(default=None, examples=[50_000])
     workers: _Counts = Field(default=(), examples=[[1, 2, 4, 8]])
     repeats: _Count = Field(default=3, examples=[5])
-    only: _Names = Field(default=MEASURED, examples=[["sharded_threads", "single_writer_queue"]])
+    only: _Names = Field(default=tuple(MEASURED), examples=[["sharded_threads", "single_writer_queue"]])
 
     def workers_of(self, writer: str) -> tuple[int, ...]:
         """Returns the numbers of workers to measure a writer with, in ascending order."""
-        return (1,) if writer in ("serial", SEED) else self.counts
+        return self.counts if MEASURED[writer].in_parallel else (1,)
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -115,8 +115,8 @@ class DatasetOptions(dg.Model):
     )
     splits: SplitsOption | None = Field(
         default=None,
-        description="How records are dealt to splits: shares, by a hash of each record, so that new data never moves "
-        "old records; or by a column, or by folder. Default: all are one split, `train`.",
+        description="How records are assigned to splits: shares, by a hash of each record, so that new data never "
+        "moves old records; or by a column, or by folder. Default: all are one split, `train`.",
         examples=[
             {"train": 0.8, "validation": 0.1, "test": 0.1},
             {"fractions": {"train": 0.9, "test": 0.1}, "key": "user_id"},

@@ -41,11 +41,11 @@ def features_of(
         data_type: Its type, as `leaves` gives it.
         optional: Whether it may have nulls.
         options: Of these, all that change a single column.
-        sequence: Whether it shall be a feature list.
+        sequence: Whether it is to be a feature list.
 
     Raises:
         SchemaError: No feature can hold it.
-        ConfigError: The options ask for what cannot be.
+        ConfigError: The options are invalid.
     """
     tensor = is_tensor(data_type)
     held = storage_type(data_type).field(TENSOR_DATA).type if tensor else data_type
@@ -78,7 +78,9 @@ def _values(feature: Feature, data_type: pa.DataType, options: FeatureOptions) -
     """Returns what a column of scalars or lists becomes."""
     shape, chosen = feature.shape, options.tensor.get(feature.column)
     if chosen is not None and not shape:
-        raise ConfigError(f"features.tensor: column {feature.column!r} of type {data_type} is no list, array or tensor")
+        raise ConfigError(
+            f"features.tensor: column {feature.column!r} of type {data_type} is not a list, array or tensor"
+        )
     if chosen == SERIALIZED or (chosen == PACKED and None in shape[1:]):
         return _tensor(feature, len(shape), shape, options)
     if None not in shape[1:]:
@@ -133,10 +135,10 @@ def _feature_list(feature: Feature, data_type: pa.DataType, options: FeatureOpti
         if path in getattr(options, option):
             raise ConfigError(f"features.{option}: column {path!r} is one of features.sequence, which takes none")
     if not shape:
-        raise ConfigError(f"features.sequence: column {path!r} of type {data_type} is no list")
+        raise ConfigError(f"features.sequence: column {path!r} of type {data_type} is not a list")
     if None in shape[2:]:
         raise SchemaError(
-            f"column {path!r} of type {data_type} is a list of lists of lists; a feature list holds one list a step. "
+            f"column {path!r} of type {data_type} is a list of lists of lists; a feature list holds one list per step. "
             "Take it out of features.sequence, flatten it in the source, or drop it under features.drop"
         )
     return replace(feature, shape=(None, *shape[1:]), sequence=True)
@@ -193,7 +195,7 @@ def _fixed_shape(
     path: str, data_type: pa.DataType, shape: tuple[int | None, ...], wanted: tuple[int, ...]
 ) -> tuple[int, ...]:
     if not shape:
-        raise ConfigError(f"features.shape: column {path!r} of type {data_type} is no list")
+        raise ConfigError(f"features.shape: column {path!r} of type {data_type} is not a list")
     if None in shape[1:]:
         raise ConfigError(f"features.shape: column {path!r} of type {data_type} is a list of lists of varying length")
     inner, values = math.prod(size for size in shape if size is not None), math.prod(wanted)
@@ -206,7 +208,7 @@ def _fixed_shape(
 
 
 def _fill(feature: Feature, options: FeatureOptions) -> int | float | str | None:
-    """Returns what readers shall put where a feature is absent."""
+    """Returns what readers put where a feature is absent."""
     fill = options.fill.get(feature.column)
     if fill is None:
         return None
@@ -222,6 +224,6 @@ def _fill(feature: Feature, options: FeatureOptions) -> int | float | str | None
     }
     if not fits[feature.kind]:
         raise ConfigError(
-            f"features.fill: {fill!r} is no value for column {feature.column!r}, which becomes {feature.kind.value}"
+            f"features.fill: {fill!r} is not a value for column {feature.column!r}, which becomes {feature.kind.value}"
         )
     return fill

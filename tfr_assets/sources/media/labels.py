@@ -1,4 +1,4 @@
-"""What becomes of a row's class in records."""
+"""What happens to a row's class in records."""
 
 from collections.abc import Mapping
 

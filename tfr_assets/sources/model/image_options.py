@@ -77,9 +77,9 @@ class ImageOptions(ClassifiedOptions):
         super().__post_init__()
         converted = self.size is not None or self.format is not None
         if self.quality is not None and (not converted or self.format in ("png", "raw")):
-            raise problem_at(("quality",), "has a meaning only beside `format: jpeg`; add that, or remove it")
+            raise problem_at(("quality",), "has a meaning only with `format: jpeg`; add that, or remove it")
         if self.channels is not None and self.format != "raw":
-            raise problem_at(("channels",), "has a meaning only beside `format: raw`; add that, or remove it")
+            raise problem_at(("channels",), "has a meaning only with `format: raw`; add that, or remove it")
 
     @property
     def rows_have_columns(self) -> bool:

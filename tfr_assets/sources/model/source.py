@@ -26,7 +26,7 @@ class Source:
         storage_options: Passed to fsspec.
         shuffle_seed: Not None: the rows of each split are shuffled once, by this seed.
         kind: One of `KINDS`: what the raw files are.
-        splits: How rows are dealt to splits; None: all are one, `train`.
+        splits: How rows are assigned to splits; None: all are one, `train`.
         columns: Of tables.
         follow_links: Of tables. Other kinds have an option of this name.
 

@@ -51,7 +51,7 @@ class FilesOptions(TableOptions):
         for name in (*KINDS, *(field.name for field in fields(TableOptions))):
             value = getattr(self, name, None)
             if name != self.kind and value and value not in ("same", FormatOptions()):
-                text = f"beside `{self.kind}` nothing else is said; move it into `{self.kind}`"
+                text = f"beside `{self.kind}` nothing else is allowed; move it into `{self.kind}`"
                 raise problem_at((name,), text, value)
         return None
 

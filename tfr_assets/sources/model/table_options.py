@@ -122,7 +122,7 @@ class TableOptions:
         path: A file, a folder (with all its subfolders), a glob, or an fsspec URL of these (`s3://`, `https://`, …).
             `~` is the home folder; relative paths start at the project's root.
         callable: Instead of `path`: `package.module:function`, a function without arguments that returns or yields
-            Arrow tables or batches, pandas DataFrames, or dicts (one a row), or a name that is a table or a DataFrame.
+            Arrow tables or batches, pandas DataFrames, or dicts (one per row); or what is a table or a DataFrame.
         format: `parquet`, `csv`, `jsonl` or `arrow`. Default: by the files' endings.
         options: How text is read.
         storage_options: Passed to fsspec, for a URL that needs it. Leave credentials to the environment: a run keeps
