@@ -67,16 +67,15 @@ def options(name: str, hints: Mapping[str, str] | None = None) -> Callable[[type
             if field in cls.__annotations__:
                 text = " ".join(text.split())
                 cls.__annotations__[field] = Annotated[cls.__annotations__[field], Field(description=text)]
-        config = ConfigDict(
-            extra="forbid", defer_build=True, json_schema_extra={"description": " ".join(about.split())}
-        )
+        config = ConfigDict(extra="forbid", json_schema_extra={"description": " ".join(about.split())})
         made: Any = pydantic_dataclass(frozen=True, config=config)(described)
-        init = made.__init__
+        init, names = made.__init__, [field.name for field in fields(made)]
 
         @wraps(init)
         def checked(self: Any, *args: Any, **values: Any) -> None:
+            by_name = dict(zip(names, args, strict=False)) if len(args) <= len(names) else {}
             try:
-                init(self, *args, **values)
+                init(self, *args[len(by_name) :], **by_name, **values)  # errors then name fields, not numbers
             except ValidationError as error:
                 raise ConfigError("; ".join(mistakes(error, name))) from error
 
