@@ -1,4 +1,4 @@
-"""What is asked of stored TFRecord files: `tfr_assets.verify`, `inspect` and `merge`. Imports little until then."""
+"""Functions for stored TFRecord files: `tfr_assets.verify`, `inspect` and `merge`. Imports little until then."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`tfr_assets.write`: what a program calls that has data and wants TFRecord files of it. Imports little until then."""
+"""`tfr_assets.write`: writes a program's data as TFRecord files. Imports little until it is called."""
 
 import os
 import re
@@ -251,7 +251,7 @@ def _shown(progress: "bool | Advance | None", rows: int | None) -> "Iterator[Adv
 
 @contextmanager
 def _in_memory(paths: Sequence[Path]) -> Iterator[None]:
-    """Makes what finds no memory outside of a shard's own work a WriteError."""
+    """Raises a WriteError where memory is lacking outside of a shard's own work."""
     try:
         yield
     except MemoryError as error:

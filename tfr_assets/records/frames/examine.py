@@ -110,7 +110,7 @@ def examine_written(
 
 
 def faulty_report(fault: Fault) -> FileReport:
-    """Returns the report of a file of which nothing is known but that it is wrong."""
+    """Returns the report of a file of which only a fault is known."""
     return replace(unread_report(fault.path), faults=(fault,), fault_count=1)
 
 
@@ -152,9 +152,7 @@ def examine_open(
         scan = scan_stream(stream, path, visit, progress, max_record_bytes=max_record_bytes, stops=stops)
     except OSError as error:
         faults.append(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
-    is_other = (
-        scan and scan.faults and scan.faults[0].kind is FaultKind.UNREADABLE
-    )  # of which all else is a consequence
+    is_other = scan and scan.faults and scan.faults[0].kind is FaultKind.UNREADABLE  # all other faults follow from it
     if scan and manifest and not is_other:
         faults += _against_manifest(path, size, compression, scan, manifest)
     found = (list(scan.faults) if scan else []) + faults

@@ -1,4 +1,4 @@
-"""Whatever a program has → Arrow batches of one schema."""
+"""A program's data of any form → Arrow batches of one schema."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import chain, islice

@@ -151,7 +151,7 @@ def null_counts(rows: Rows) -> dict[str, int]:
 
 
 def _rows_of_size(wanted: int, rows: int, size: int) -> int:
-    """Returns how many of so many rows of so many bytes are `wanted` bytes; at least 1."""
+    """Returns how many of `rows` rows, of `size` bytes in all, are `wanted` bytes; at least 1."""
     return max(1, wanted * rows // max(size, 1))
 
 
