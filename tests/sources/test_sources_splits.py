@@ -171,7 +171,7 @@ def test_splits_are_parsed(said: object, found: Splits) -> None:
         ({"column": "part"}, "splits.values: missing"),
         ({"column": 3, "values": ["a"]}, "splits.column: expected the name of a column, found 3"),
         ({"column": "part", "values": ["a", "a"]}, "every split has a name of its own"),
-        ({"column": "part", "folder": ["a"]}, "say exactly one of"),
+        ({"column": "part", "folder": ["a"]}, "set exactly one of"),
         ({"folder": ["a"], "key": "id"}, "splits.key: has a meaning only with `fractions`"),
         ({"folder": "a"}, "splits.folder: expected a list of names"),
         ({"folder": ["a"], "keys": "id"}, r"splits.keys: not a setting \(did you mean 'key'\?\)"),
