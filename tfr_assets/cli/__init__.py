@@ -166,9 +166,13 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
     What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster
     instance that `make ui` shows.
     """
-    from tfr_assets.cli.execute import run_dataset
 
-    outcomes = _run_each(names, lambda dataset, instance, bar: run_dataset(dataset, instance, readers, bar))
+    def refresh(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
+        from tfr_assets.cli.execute import run_dataset
+
+        return run_dataset(dataset, instance, readers, bar)
+
+    outcomes = _run_each(names, refresh)
     if as_json:
         _print_json([asdict(outcome) for outcome in outcomes])
     else:
@@ -190,15 +194,13 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
 @as_json
 def plan(names: Sequence[str], as_json: bool) -> None:
     """Look at the raw data of datasets, and show which files it will become. Writes no shard."""
-    from tfr_assets.cli.execute import Outcome, run_raw
-    from tfr_assets.cli.summary import plan_table
-    from tfr_assets.cli.terminal import out
-    from tfr_assets.writing.plan import load_inventory
-    from tfr_assets.writing.sizing import split_sizes
-
     planned = {}
 
     def look(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
+        from tfr_assets.cli.execute import Outcome, run_raw
+        from tfr_assets.writing.plan import load_inventory
+        from tfr_assets.writing.sizing import split_sizes
+
         outcome = Outcome(dataset.name)
         dataset = run_raw(dataset, instance, outcome, bar)
         if outcome.ok:
@@ -209,6 +211,9 @@ def plan(names: Sequence[str], as_json: bool) -> None:
     if as_json:
         _print_json({name: [asdict(size) for size in sizes] for name, sizes in planned.items()})
     else:
+        from tfr_assets.cli.summary import plan_table
+        from tfr_assets.cli.terminal import out
+
         for name, sizes in planned.items():
             out.print(plan_table(name, sizes))
         for outcome in outcomes:

@@ -61,7 +61,7 @@ def read(
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
         reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
-            that was measured, else `vectorized`; for a URL, `autotuned`.
+            that was measured, else `columnar`, and `vectorized` for tf.SequenceExamples; for a URL, `autotuned`.
         shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
         seed: Makes that order the same in every run, but with `data_service`, whose workers race; it differs from
             epoch to epoch all the same.
@@ -118,9 +118,9 @@ def read(
 
 def _best_for(files: "RecordFiles") -> str:
     from tfr_assets.reading.recommendation import recommended_reader
-    from tfr_assets.reading.registry import DEFAULT, DEFAULT_FOR_URLS
+    from tfr_assets.reading.registry import default_reader
     from tfr_assets.storage.file_names import is_remote
 
-    if is_remote(files.paths[0]):
-        return DEFAULT_FOR_URLS
-    return recommended_reader(Path(files.paths[0]).parent.parent) or DEFAULT
+    path = files.paths[0]
+    recommended = None if is_remote(path) else recommended_reader(Path(path).parent.parent)
+    return recommended or default_reader(files)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tfr_assets.reading.locate.record_files import RecordFiles
     from tfr_assets.reading.readers.options import ReadOptions
 
-DEFAULT = "vectorized"  # where nothing was measured
-DEFAULT_FOR_URLS = "autotuned"
 _OTHER_ORDER = "it reads several files in turn, so that records are not in the order of the rows"
 
 
@@ -159,6 +157,15 @@ READERS = {
     )
 }
 """All readers by name, in the order in which they are listed and measured."""
+
+
+def default_reader(files: "RecordFiles") -> str:
+    """Returns the name of the reader of files of which no reader was measured: the fastest that can read them."""
+    from tfr_assets.storage.file_names import is_remote
+
+    if is_remote(files.paths[0]):
+        return "autotuned"
+    return "vectorized" if files.features.sequence else "columnar"
 
 
 def reader_named(name: str) -> Reader:

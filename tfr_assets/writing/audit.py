@@ -152,9 +152,11 @@ def _layout_of(folder: Path) -> Layout:
 def _dataset_faults(layout: Layout) -> Iterator[Fault]:
     if layout.planned.exists() and _sealed(layout.planned) is None:
         yield _beside(layout.planned, f"it is damaged; {_AGAIN}")
-    if layout.recommendation.exists() and _sealed(layout.recommendation) is None:
-        remedy = f"run again, which removes it; `tfr bench readers {layout.name}` writes another"
-        yield _beside(layout.recommendation, f"it is damaged; {remedy}")
+    for path in layout.measurements():
+        if _sealed(path) is None:
+            measured = "writers" if path.parent == layout.writers else "readers"
+            remedy = f"run again, which removes it; `tfr bench {measured} {layout.name}` writes another"
+            yield _beside(path, f"it is damaged; {remedy}")
     if not layout.inventory.exists():
         return
     try:
@@ -165,14 +167,15 @@ def _dataset_faults(layout: Layout) -> Iterator[Fault]:
     for record in sorted({Path(part.path).with_name("landing.json") for part in inventory.landed}):
         if _sealed(record) is None:
             yield _beside(record, f"it is damaged; {_AGAIN}")
-    for part in inventory.landed:
-        if problem := landing_problem(part):
-            yield _beside(Path(part.path), f"{problem}; {_AGAIN}")
+    problems = {part.path: problem for part in inventory.landed if (problem := landing_problem(part))}
+    for part, problem in problems.items():
+        yield _beside(Path(part), f"{problem}; {_AGAIN}")
     if layout.merged.is_dir():
         for split in inventory.splits:
             if not layout.merged_path(split).exists() and not manifest_path(layout.merged_path(split)).exists():
                 yield _fault(layout.merged_path(split), FaultKind.MISSING, _AGAIN)
-    yield from _description_faults(layout, inventory)
+    if not problems:  # what is told of images is landed
+        yield from _description_faults(layout, inventory)
 
 
 def _description_faults(layout: Layout, inventory: Inventory) -> Iterator[Fault]:

@@ -107,7 +107,7 @@ def still_there(written: ShardWritten) -> bool:
 def finish_shards(plan: ShardingPlan) -> str | None:
     """Once all shards of a plan are there, saves what describes them beside them and removes those of another number.
 
-    A damaged recommendation goes, too: only measuring writes it, and readers do as if there were none.
+    Damaged measurements go, too: only measuring writes them, and readers do as if there were none.
 
     Args:
         plan: The plan. While a shard is missing, or still of other data or settings, nothing is done.
@@ -128,7 +128,8 @@ def finish_shards(plan: ShardingPlan) -> str | None:
             return None
         save_feature_spec(layout.shards, plan.features, [path.name for path in paths])
         remove_strays(layout.shards, re.escape(layout.name) + SHARD, {path.name for path in paths})
-        remove_damaged(layout.recommendation)
+        for path in layout.measurements():
+            remove_damaged(path)
         by_split = {
             split: [manifest for manifest, shard in zip(found, plan.shards, strict=True) if shard.split == split]
             for split in plan.dataset.splits

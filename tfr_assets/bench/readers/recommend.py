@@ -4,13 +4,17 @@ from collections.abc import Mapping
 
 from tfr_assets.bench.readers.measurement import Measurement
 from tfr_assets.reading.recommendation import Recommendation
-from tfr_assets.reading.registry import DEFAULT, READERS
+from tfr_assets.reading.registry import READERS
 
 LEAST_SECONDS = 0.1  # of a pass by the default: of a shorter one, little but its start is measured
 
 
-def recommend(measurements: Mapping[str, Measurement]) -> Recommendation | None:
+def recommend(measurements: Mapping[str, Measurement], default_reader: str) -> Recommendation | None:
     """Returns the fastest reader that suits everybody and read every record; None if the default was not measured.
+
+    Args:
+        measurements: What was measured, by reader.
+        default_reader: The one that is used where nothing was measured.
 
     Speed is that of warm passes. Of measurements on several machines or of several versions of the data, the latest
     one's kind counts.
@@ -18,7 +22,7 @@ def recommend(measurements: Mapping[str, Measurement]) -> Recommendation | None:
     alike = comparable_to_latest(measurements)
     ranked = sorted(alike.values(), key=lambda each: each.warm.median, reverse=True)
     suitable = [each for each in ranked if each.complete and not READERS[each.reader].drawback]
-    default = next((each for each in suitable if each.reader == DEFAULT), None)
+    default = next((each for each in suitable if each.reader == default_reader), None)
     if default is None:
         return None  # of a few that happened to be measured, the fastest may be slower
     is_little = default.seconds < LEAST_SECONDS

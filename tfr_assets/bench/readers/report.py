@@ -8,7 +8,6 @@ readers/
 └── *.png                  bars, curves, a timeline a technique
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +23,9 @@ from tfr_assets.layout import RECOMMENDATION
 from tfr_assets.pictures import bars, curves
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.recommendation import Recommendation
+from tfr_assets.reading.registry import default_reader
 from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.sealed import seal
 from tfr_assets.units import StepProgress
 
 _SPANS, _SWEEP = "tfr_assets.bench.readers.spans", "tfr_assets.bench.readers.sweep"
@@ -67,7 +68,7 @@ class Report:
     def save(self, folder: Path) -> dict[str, Path]:
         """Writes everything into a folder, and returns the pictures' files by name."""
         write_atomically(folder / "table.csv", as_csv(self.measurements).encode())
-        write_atomically(folder / "report.json", (json.dumps(self.to_json(), indent=1) + "\n").encode())
+        write_atomically(folder / "report.json", seal(self.to_json()))
         if self.recommendation:
             self.recommendation.save(folder)
         else:
@@ -144,7 +145,7 @@ def make_report(
             series.setdefault(option, {})[reader] = curve
     progress("", steps, steps)
     missing = {reader: _why_missing(reader, found) for reader in readers if reader not in measurements}
-    return Report(measurements, missing, recommend(measurements), series, timelines)
+    return Report(measurements, missing, recommend(measurements, default_reader(files)), series, timelines)
 
 
 def _timelines(processes: FreshProcesses, files: RecordFiles, step_ms: float) -> Sequence[Timeline]:

@@ -20,6 +20,7 @@ from tfr_assets.errors import SourceError
 from tfr_assets.layout import Layout
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.sealed import seal, unseal
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import load_inventory
 from tfr_assets.writing.writers.registry import DEFAULT_FOR_ONE_FILE, DEFAULT_FOR_SHARDS
@@ -58,14 +59,14 @@ class Trial:
             WriteError: The file system refused.
         """
         path = layout.writers / f"{self.writer}.json"
-        write_atomically(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
+        write_atomically(path, seal(asdict(self)))
         return path
 
     @classmethod
     def load(cls, layout: Layout, writer: str) -> "Trial | None":
-        """Returns a writer's saved trial; None where there is none, or one of another version of this program."""
+        """Returns a writer's saved trial; None where there is none, a damaged one, or one of another version."""
         try:
-            saved = json.loads((layout.writers / f"{writer}.json").read_text())
+            saved = unseal((layout.writers / f"{writer}.json").read_bytes()) or {}
             return cls(**{**saved, "measured": tuple(map(WriterMeasurement.from_json, saved["measured"]))})
         except (OSError, ValueError, TypeError, KeyError):
             return None

@@ -1,6 +1,5 @@
 """The assets `writers`, how fast each way of writing the dataset is, and `writer_report`, which to use when."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -104,9 +103,9 @@ def _report_metadata(comparison: "Comparison", layout: "Layout") -> dict[str, An
     from tfr_assets.bench.writers.comparison import COLUMNS, NOTE, as_document, as_row
     from tfr_assets.pictures import as_markdown
     from tfr_assets.storage.atomic import write_atomically
+    from tfr_assets.storage.sealed import seal
 
-    document = json.dumps(as_document(comparison), indent=1, ensure_ascii=False) + "\n"
-    write_atomically(layout.writers / "report.json", document.encode())
+    write_atomically(layout.writers / "report.json", seal(as_document(comparison)))
     shown: dict[str, Any] = {
         "dagster/uri": str(layout.writers / "report.json"),
         "use": dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in comparison.advice())),

@@ -112,7 +112,14 @@ class _EventLog(SqliteEventLogStorage):
 
     def __init__(self, base_dir: str) -> None:
         self._connections = _Connections()
+        self._tables: set[str] = set()
         super().__init__(base_dir)
+
+    def has_table(self, table_name: str) -> bool:
+        """See `SqliteEventLogStorage`, which opens the database for every event of a check to ask this."""
+        if table_name not in self._tables and super().has_table(table_name):
+            self._tables.add(table_name)
+        return table_name in self._tables
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[sqlalchemy.Connection]:

@@ -98,6 +98,8 @@ class WarmExecutor(Executor):
                 stopping = True
                 active.mark_interrupted()
                 crew.interrupt()
+            if not (stopping or crew.ready_within(_POLL_SECONDS)):
+                continue
             while not stopping and (steps := active.get_steps_to_execute(self.max_concurrent - len(crew.busy))):
                 for step in steps:
                     yield DagsterEvent.step_worker_starting(
