@@ -21,7 +21,7 @@ _TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.tmp")  # `_prefix`, and what mks
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[int]:
-    """Opens a file that takes the name `path` when the block ends well, and vanishes when it does not.
+    """Opens a file that takes the name `path` when the block ends without an error, and vanishes otherwise.
 
     Args:
         path: Final name; its folder is created.

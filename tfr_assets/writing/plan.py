@@ -50,7 +50,7 @@ class ShardingPlan:
         return tuple(shard for shard in self.shards if shard.split == split)
 
     def made_from(self, shard: Shard) -> dict[str, Any]:
-        """Returns all that decides over a shard's bytes, as its manifest records it."""
+        """Returns all that determines a shard's bytes, as its manifest records it."""
         return {
             "inventory": self.inventory_fingerprint,
             "rows": [shard.start, shard.stop],

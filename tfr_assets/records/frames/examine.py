@@ -1,4 +1,4 @@
-"""Examines a TFRecord file as it lies on disk: is it what its manifest says, and does every record parse?"""
+"""Examines a TFRecord file on disk: is it what its manifest says, and does every record parse?"""
 
 import os
 import time
@@ -175,7 +175,7 @@ def examine_open(
 
 
 def is_intact(path: Path, manifest: Manifest) -> bool:
-    """Tells whether a file and its index are what its manifest says, so that neither needs to be written again."""
+    """Whether a file and its index are what its manifest says, so that neither needs to be written again."""
     return is_as_written(index_path(path), manifest.index) and examine(path, manifest).ok
 
 

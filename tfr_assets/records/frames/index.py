@@ -127,7 +127,7 @@ def read_sizes(
 
 
 def is_as_written(path: Path, checksum: IndexChecksum | None) -> bool:
-    """Tells whether an index is the one that was written. Where none was, it must not be there."""
+    """Whether an index is the one that was written. Where none was, it must not be there."""
     if checksum is None:
         return not path.exists()
     try:

@@ -53,7 +53,7 @@ def check_options(options: Mapping[str, Any], field: str) -> None:
 
 
 def list_rows(source: "Source", work: Path, found: Found) -> Iterator[pa.RecordBatch]:
-    """Yields a row an image, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
+    """Yields a row per image, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
 
     To be converted, every image is decoded once here, so that a broken one is found before anything is written.
     """
