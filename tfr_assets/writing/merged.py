@@ -40,7 +40,7 @@ class Merged:
 
 
 def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str, Merged]:
-    """Merges a dataset's shards into one file a split.
+    """Merges a dataset's shards into one file per split.
 
     Args:
         dataset: The dataset.
@@ -52,7 +52,7 @@ def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str,
     Raises:
         StaleError: Shards are missing, or were made from other data or settings than the current ones.
         DamagedFile: Shards, or the merged file, are not what their manifests say.
-            Both of these tell the shards.
+            Both of these name the shards.
         WriteError: The file system refused. In every case, what lay under the merged file's name is as it was.
     """
     with refusals(dataset.layout.folder):

@@ -1,6 +1,6 @@
 """A dataset's writers side by side: each measured with the dataset's own first rows, kept on the disk, and compared.
 
-Every writer is measured, and kept, by itself. A comparison takes what there is of the same rows, and tells what is
+Every writer is measured, and kept, by itself. A comparison takes what there is of the same rows, and says what is
 missing.
 """
 

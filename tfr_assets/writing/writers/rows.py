@@ -114,7 +114,7 @@ def rows_of(data: Any, shards: int) -> Rows:
         shards: Number of shards.
 
     Raises:
-        SourceError: It is no data, there is nothing that shows its columns, or its beginning is inconsistent.
+        SourceError: It is of no known form, there is nothing that shows its columns, or its beginning is inconsistent.
     """
     forms: dict[str, Form] = {}
     while True:
