@@ -23,7 +23,7 @@ _MESSAGES_SHOWN = 20
 
 
 class ProcessFailed(RuntimeError):
-    """A process ended without an answer, killed or crashed, or had an error that is not the user's; the text says it."""
+    """A process ended without an answer, killed or crashed, or had an error other than the user's; the text says it."""
 
 
 class FreshProcesses:
