@@ -152,6 +152,26 @@ def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
     return check_merged
 
 
+def evaluate_merged(
+    look: Look, context: dg.AssetCheckExecutionContext | dg.OpExecutionContext
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Reads the merged file of every split back, and yields the evaluations of all its checks.
+
+    Raises:
+        dg.Failure: A file is damaged or missing; `merged` is marked as failed.
+    """
+    key = look.key("merged")
+    verdicts = list(judge_merged(look.current))
+    yield from (_evaluation(context, verdict, key, None) for verdict in verdicts)
+    if wrong := [verdict for verdict in verdicts if _blocks(verdict)]:
+        mark_failed(context, key, [None])
+        asset = key.to_user_string()
+        raise dg.Failure(
+            f"{asset} is damaged or missing: {wrong[0].says}. Materialize it: on the page of {asset}, Materialize",
+            allow_retries=False,
+        )
+
+
 def judge_merged(dataset: Dataset) -> Iterator[Verdict]:
     """Reads the merged file of every split back, and yields what each check found in all of them."""
     assigned = _assigned(dataset)
