@@ -147,6 +147,7 @@ def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
         for verdict in judge_merged(look.current):
             yield _evaluation(context, verdict, key, None)
         write_report(look, context)
+        context.log.info(f"{dataset.name} on one page: {dataset.layout.report}")
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_merged

@@ -18,7 +18,7 @@ from tfr_assets.components.metadata.report import report_failure, write_report
 from tfr_assets.errors import suggestion
 from tfr_assets.writing.stray import names_in
 
-_DESCRIPTION = """Reads all that is stored of the dataset back from the disk and checks it again: shards, merged files, \
+_DESCRIPTION = """Reads all that is stored of the dataset back from the disk and checks it again: shards, merged files \
 and what describes them (feature spec, inventory, plan). Writes nothing.
 
 Launch it as it is, or name in the config the shards that alone are to be read. Damaged shards become failed \
@@ -29,7 +29,9 @@ _MOST_NAMED = 20  # files, in a message
 class Chosen(dg.Config):
     """Which shards are verified."""
 
-    shards: list[str] = Field([], description="Partitions of the asset `shards`, to read these alone. Default: all that is stored.")
+    shards: list[str] = Field(
+        [], description="Partitions of the asset `shards`, to read no more. Default: all that is stored."
+    )
 
 
 def build_verify(look: Look) -> dg.JobDefinition:
