@@ -202,7 +202,7 @@ class Board:
         self.press(partitions, exact=True)
         if ticked:
             self.press("Custom", exact=True)
-            self.page.get_by_text("partitions selected").click()
+            self.page.get_by_role("dialog").get_by_label("expand_more").first.click()
             self.page.get_by_text("Select all").click()  # which takes all ticks away
             for key in ticked:
                 self.page.get_by_role("menuitem", name=key).click()
