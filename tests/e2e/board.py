@@ -243,7 +243,7 @@ class Board:
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)
 
-    def picture(self, name: str, area: tuple[int, int, int, int] = (240, 0, 1200, 620)) -> None:
+    def picture(self, name: str, area: tuple[int, int, int, int]) -> None:
         """Takes a picture of an area (x, y, width, height) for the docs, if `$TFR_PICTURES` names their folder."""
         if folder := os.environ.get("TFR_PICTURES"):
             path = Path(folder) / f"{name}.png"

@@ -14,10 +14,11 @@ def test_a_group_is_materialized_by_one_run_with_nothing_else_on_the_board(board
     run = board.materialize("Materialize all", "All")
     assert (run["jobName"], run["status"]) == ("Refresh_first", "SUCCESS")
     assert {"key": "tfr/dataset", "value": "first"} in run["tags"]  # what lets one run of a dataset through at a time
+    board.page.set_viewport_size({"width": 1440, "height": 480})  # the picture shall be of the graph, not of nothing
     board.lineage("first")
     board.shows("4 partitions", "4 / 4 Passed")
     assert board.page.get_by_text("Never materialized").count() == 0
-    board.picture("lineage")
+    board.picture("lineage", (240, 100, 1200, 360))
 
 
 def test_planned_numbers_of_shards_need_no_reload(board: Board) -> None:
