@@ -162,7 +162,7 @@ def evaluate_merged(
     """
     key = look.key("merged")
     verdicts = list(judge_merged(look.current))
-    yield from (_evaluation(context, verdict, key, None) for verdict in verdicts)
+    yield from _evaluations(context, verdicts, key, None)
     if wrong := [verdict for verdict in verdicts if _blocks(verdict)]:
         mark_failed(context, key, [None])
         asset = key.to_user_string()

@@ -71,19 +71,20 @@ class HeldApart(dg.Executor):
         self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
     ) -> Iterator[dg.DagsterEvent]:
         """Executes a run as soon as no other one works on its datasets."""
-        run, instance, failed = plan_context.dagster_run, plan_context.instance, False
+        run, instance, names = plan_context.dagster_run, plan_context.instance, _datasets(plan_context)
+        failed = False
         failures: list[dg.DagsterEvent] = []
-        names = _datasets(plan_context)
         keep_alive(instance, run.run_id)
         with ExitStack() as held:
             try:
                 for name in names:
                     yield from _hold(name, plan_context, held)
                 for event in self._executor.execute(plan_context, execution_plan):
-                    failures += [event] if event.is_step_failure else []
+                    if event.is_step_failure:
+                        failed = True
+                        failures.append(event)
                     yield event
-                failed = bool(failures)
-                for name in names if failed else ():
+                for name in names if failures else ():
                     if name in _held_apart:
                         _held_apart[name].when_failed(plan_context, failures[0])
             except GeneratorExit:
