@@ -27,7 +27,6 @@ class Merged:
         path: The file.
         written: Whether it was written now; False where it was there and matched.
         copied_bytes: Bytes copied now.
-        copy_seconds: Time the copying took, reading it back included.
         seconds: Time it took in all, reading back included; the shards are verified before.
     """
 
@@ -35,7 +34,6 @@ class Merged:
     path: Path
     written: bool
     copied_bytes: int
-    copy_seconds: float
     seconds: float
 
 
@@ -71,11 +69,9 @@ def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Advance | N
     made_from = merged_from(plan, {file.name: manifest.digest for file, manifest in shards})
     old = Manifest.load(path)
     if old and old.made_from == made_from and is_intact(path, old):
-        return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
-    copying = time.perf_counter()
+        return Merged(old, path, False, 0, time.perf_counter() - started)
     manifest = merge_files(shards, path, plan.features, made_from, progress)
-    copied = time.perf_counter() - copying
-    return Merged(manifest, path, True, manifest.bytes, copied, time.perf_counter() - started)
+    return Merged(manifest, path, True, manifest.bytes, time.perf_counter() - started)
 
 
 def _verified_inputs(plan: ShardingPlan) -> Inputs:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +28,7 @@ from tfr_assets.components.config.fields import (
 )
 from tfr_assets.components.config.scaffold import DatasetScaffolder
 from tfr_assets.components.config.yaml_errors import render, with_parsers
+from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
 from tfr_assets.layout import Layout
 from tfr_assets.records.schema.features import FeatureOptions
@@ -222,7 +223,6 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         """Returns the definitions of the dataset that is named after the YAML's folder."""
         folder = context.path if context.path.is_dir() else context.path.parent
         dataset = self.dataset(folder.name, context.project_root)
-        hold_apart(dataset)
         look = Look(
             dataset,
             self.description,
@@ -231,6 +231,7 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             follows=ON_CHANGE if self.automation else None,
             freshness=self.freshness,
         )
+        hold_apart(dataset, partial(report_run_failure, look))
         partitions = dg.StaticPartitionsDefinition(look.partition_keys)
         made = dg.Definitions(
             assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],
