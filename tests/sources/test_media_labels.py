@@ -100,7 +100,7 @@ def test_files_beside_class_folders(tmp_path: Path, options: dict) -> None:
 
 def test_a_class_folder_without_files(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", {"cat/1.dat": b"", "dog/notes.txt": b""})
-    with pytest.raises(SourceError, match=rf"{folder}/dog: holds no file of this class; fill it, remove it, or say"):
+    with pytest.raises(SourceError, match=rf"{folder}/dog: holds no file of this class; fill it, remove it, or set"):
         labelled(folder, tmp_path, {})
     _, found = list_any(folder, tmp_path, skip=True)
     assert found.classes == {KEY: ("cat",)}

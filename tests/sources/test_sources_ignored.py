@@ -86,7 +86,7 @@ def test_links_out_of_a_folder_of_tables_are_followed_only_when_asked(pattern: s
     assert sorted(records_of(inventory)["a"].to_pylist()) == inside
     listed = [line.split("\t") for line in (landing / SKIPPED).read_text().splitlines()]
     assert {Path(file).relative_to(folder).parts[0] for file, _ in listed} == {"3.csv", "more"}
-    assert all("`follow_links: true` is not said" in reason for _, reason in listed)
+    assert all("`follow_links: true` is not set" in reason for _, reason in listed)
     assert "2 links in the folder are ignored: they lead out of it; set `follow_links: true`" in inventory.warnings[0]
     asked = take_inventory(parse_source({"path": path, "follow_links": True}), landing)
     assert sorted(records_of(asked)["a"].to_pylist()) == all_of_them

@@ -38,7 +38,7 @@ class BenchOptions:
     Attributes:
         batch_size: Records per batch.
         epochs: Passes over the records in one process: the first begins with a cold page cache, the others are warm.
-        repeats: Processes a reader, in turn with the others. A reader that takes long gets fewer.
+        repeats: Processes per reader, in turn with the others. A reader that takes long gets fewer.
         only: Names of the readers. Default: all.
         step_ms: Simulated training step after each batch, in milliseconds.
         decode_ms: Simulated cost of decoding one record, in milliseconds, within the reader's own parsing.

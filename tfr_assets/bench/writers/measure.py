@@ -224,7 +224,7 @@ def _stream(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def main() -> None:
-    """Tells for every byte on standard input what a write took: of a stream, then each time of a second go."""
+    """Answers every byte on standard input with what a write took: of a stream, then each time of a second go."""
     stream = messages()
     contestant, work = pickle.load(sys.stdin.buffer)
     streamed = True

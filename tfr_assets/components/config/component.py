@@ -1,7 +1,7 @@
 """The component `tfr_assets.TFRecordDataset`: fields in, definitions out."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +21,7 @@ from tfr_assets.components.attributes import Look
 from tfr_assets.components.config.fields import DatasetOptions
 from tfr_assets.components.config.scaffold import DatasetScaffolder
 from tfr_assets.components.config.yaml_errors import render, yaml_model
+from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
 from tfr_assets.layout import Layout
 from tfr_assets.option_groups import validate
@@ -70,7 +71,6 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         """Returns the definitions of the dataset that is named after the YAML's folder."""
         folder = context.path if context.path.is_dir() else context.path.parent
         dataset = self.dataset(folder.name, context.project_root)
-        hold_apart(dataset)
         look = Look(
             dataset,
             self.description,
@@ -79,6 +79,7 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             follows=ON_CHANGE if self.automation else None,
             freshness=self.freshness,
         )
+        hold_apart(dataset, partial(report_run_failure, look))
         partitions = dg.StaticPartitionsDefinition(look.partition_keys)
         made = dg.Definitions(
             assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],

@@ -1,4 +1,4 @@
-"""The inventory: what raw data was there, how many rows of which schema, and a fingerprint that tells it from other."""
+"""The inventory: what raw data was there, how many rows of which schema, and a fingerprint that identifies it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

@@ -35,7 +35,7 @@ class Labeller(Protocol):
             below: Its path below its split's folder, or the same where splits are not folders.
 
         Raises:
-            BadFileError: Nothing tells it.
+            BadFileError: It is unknown.
         """
 
     def missing(self) -> Iterator[tuple[str, str]]:
@@ -49,7 +49,7 @@ def labeller_of(
     folders: Iterable[tuple[str, str]],
     storage_options: Mapping[str, Any],
 ) -> Labeller:
-    """Returns what tells the classes of files.
+    """Returns what names the classes of files.
 
     A label table is held in memory as a whole; nothing else here grows with the number of files.
 

@@ -41,7 +41,7 @@ def list_files(
     found: Found,
     follow_links: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields one row a file, in natural order of their paths below the source's folder.
+    """Yields one row per file, in natural order of their paths below the source's folder.
 
     Columns: .file .key (base name without ending) .split .class .bytes .crc32c .sha256, and the medium's facts.
     `found.classes` gets the classes' names under `PREFIX/class/label` if rows have labels.
@@ -136,7 +136,7 @@ class _Listing:
     def labeller(
         self, labels: LabelOptions, files: SortedNames, folders: set[str], storage_options: Mapping[str, Any]
     ) -> Labeller:
-        """Returns what tells files' classes, after a look at all names: what they contradict is reported at once."""
+        """Returns what names files' classes, after a look at all names: what they contradict is reported at once."""
 
         def placed(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             for path in paths:

@@ -135,7 +135,7 @@ class _Unmatched:
             examples = "; ".join(f"{key!r} is not in {titles}" for key, titles in self.first)
             more = f"; and {self.count - len(self.first)} more" if self.count > len(self.first) else ""
             raise SourceError(
-                f"{_FIELD}: keys that are not in all parts: {self.count}. {examples}{more}. Complete the parts, or say "
+                f"{_FIELD}: keys that are not in all parts: {self.count}. {examples}{more}. Complete the parts, or set "
                 "`missing: skip` to go on without these keys."
             )
 

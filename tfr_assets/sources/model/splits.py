@@ -164,7 +164,7 @@ def assign_splits(
     Args:
         batches: Rows of one schema, in order; at least one batch, which may be empty.
         splits: How they are assigned.
-        folder: For a file a split, which takes as much room as its rows in memory; the caller removes it.
+        folder: For a file per split, which takes as much room as its rows in memory; the caller removes it.
         where: What the rows are from, for messages.
     """
     paths = [folder / f"split-{number:03d}.arrow" for number in range(len(splits.names))]

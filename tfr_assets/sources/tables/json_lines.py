@@ -76,7 +76,7 @@ class JsonReader:
             types: Of each column. None: as the first block of the first file suggests.
 
         Raises:
-            TypesTooNarrowError: With `types` None: lines that they cannot hold; `infer` will tell the right ones.
+            TypesTooNarrowError: With `types` None: lines that they cannot hold; `infer` finds the right ones.
             SourceError: A file is not JSON lines.
         """
         given = column_types(self.options)

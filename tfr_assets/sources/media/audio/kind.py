@@ -12,7 +12,7 @@
     audio/class/text     string
 
 TensorFlow itself decodes WAV of 16 bits only (`tf.audio.decode_wav`); for all else, store samples. `float32` takes 4
-bytes a sample in a record, `int16` up to 10: a tf.Example holds whole numbers as varints.
+bytes per sample in a record, `int16` up to 10: a tf.Example holds whole numbers as varints.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -45,7 +45,7 @@ _FILENAME = "audio/filename"
 
 
 def list_rows(source: "Source", work: Path, found: Found) -> Iterator[pa.RecordBatch]:
-    """Yields a row a recording, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
+    """Yields a row per recording, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
 
     With `samples`, every file is decoded once, so that a broken body is found before anything is written.
     """

@@ -30,7 +30,7 @@ class Sound:
     Attributes:
         format: `wav`, `flac`, `ogg`, `mp3` or `aiff`.
         rate: Frames a second (Hz).
-        channels: Samples a frame.
+        channels: Samples per frame.
         frames: Number of frames.
     """
 
@@ -66,7 +66,7 @@ class SampleOptions:
 
 
 def made_by(options: SampleOptions) -> list[str]:
-    """Returns the libraries, with their versions, that decide over the last bits of samples."""
+    """Returns the libraries, with their versions, that determine the last bits of samples."""
     import soundfile
     import soxr
 
@@ -114,7 +114,7 @@ def decode_into(data: memoryview, options: SampleOptions, out: np.ndarray) -> No
     Args:
         data: The file's bytes.
         options: How it is stored.
-        out: Written: shape (frames, channels) as `options.stored` tells, of `options.dtype`.
+        out: Written: shape (frames, channels) as `options.stored` says, of `options.dtype`.
 
     Raises:
         BadFileError: It cannot be decoded, or not to so many samples.
@@ -143,7 +143,7 @@ def decode_into(data: memoryview, options: SampleOptions, out: np.ndarray) -> No
 
 @contextmanager
 def _opened(data: bytes | memoryview) -> "Iterator[SoundFile]":
-    """Opens a recording; what the decoder says against it, then or later, becomes a BadFileError."""
+    """Opens a recording; what the decoder complains of, then or later, becomes a BadFileError."""
     import soundfile
 
     try:
@@ -155,7 +155,7 @@ def _opened(data: bytes | memoryview) -> "Iterator[SoundFile]":
 
 
 def _check_last_frame(file: "SoundFile") -> None:
-    """Checks that a FLAC file is there up to its end; leaves the position there."""
+    """Checks that a FLAC file is complete; leaves the position there."""
     try:
         file.seek(file.frames - 1)
     except RuntimeError as error:

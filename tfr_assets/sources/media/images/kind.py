@@ -48,7 +48,7 @@ _SHAPE = [(_HEIGHT, pa.int64()), (_WIDTH, pa.int64()), (_CHANNELS, pa.int64())]
 
 
 def list_rows(source: "Source", work: Path, found: Found) -> Iterator[pa.RecordBatch]:
-    """Yields a row an image, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
+    """Yields a row per image, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
 
     To be converted, every image is decoded once here, so that a broken one is found before anything is written.
     """

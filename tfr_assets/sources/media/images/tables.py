@@ -37,7 +37,7 @@ _COLUMNS = (
 def list_tables(
     source: "Source", column: str, labels: LabelOptions, skip: bool, medium: Medium, found: Found
 ) -> Iterator[pa.RecordBatch]:
-    """Yields one row a table's row, in order of the files' names and rows.
+    """Yields one row per table's row, in order of the files' names and rows.
 
     Columns: .file (`PATH#ROW`), .key (the same), .split .class .bytes .content, the medium's facts, and where splits
     are not by folder, .split_by.

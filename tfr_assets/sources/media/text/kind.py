@@ -46,10 +46,10 @@ _TOKEN_BYTES = 8  # of a number
 
 
 def list_rows(source: Source, work: Path, found: Found) -> Iterator[pa.RecordBatch]:
-    """Yields a row a document, line or row. See `kinds.Kind`.
+    """Yields a row per document, line or row. See `kinds.Kind`.
 
-    Of documents the row tells the file, of lines and rows the text itself. Lines and rows are called NAME:NUMBER, their
-    file and their number in there, from 1.
+    The row of a document names the file, that of a line or row has the text itself. Lines and rows are called
+    NAME:NUMBER, their file and their number in there, from 1.
     """
     options = source.chosen.text
     assert options
