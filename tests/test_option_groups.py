@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 from pydantic import Field, TypeAdapter
 
 from tests.documents import ROOT
@@ -143,3 +145,39 @@ def test_the_reference_lists_every_option() -> None:
     for name, group in _groups():
         for option in group["properties"]:
             assert f"| `{option}` |" in page, f"{name}.{option}"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"shards": "{{ 2 }}", "watch": "{{ 60 }}", "compression": "{{ env.HOW }}"},
+        {"source": {"images": {"path": "{{ env.PHOTOS }}", "size": "{{ 224 }}", "labels": "{{ 'none' }}"}}},
+        {"source": {"mixed": {"parts": ["a.csv", {"text": {"path": "b/", "max_length": "{{ 3 }}"}}]}}},
+        {"bench": {"readers": {"batch_size": "{{ 3 }}", "only": ["{{ env.READER }}"]}}},
+        {"features": {"names": {"a": {1: "cat"}, "b": ["x"]}, "shape": {"c": ["{{ 2 }}", 2]}, "fill": {"d": 0.5}}},
+        {"splits": {"train": "{{ 0.5 }}", "test": 0.5}},
+        {"splits": {"column": "part", "values": ["a", "b"]}},
+    ],
+    ids=str,
+)
+def test_what_dg_checks_yaml_by_takes_templates(attributes: dict[str, Any]) -> None:
+    assert not _refused({"source": "x"} | attributes)
+
+
+def test_what_dg_checks_yaml_by_takes_what_loads_and_refuses_what_does_not() -> None:
+    from tfr_assets.components.config.fields import DatasetOptions
+
+    for name, field in DatasetOptions.model_fields.items():
+        for example in field.examples or ():
+            assert not _refused({"source": "x"} | {name: example}), name
+    for path in sorted((ROOT / "tfr_assets" / "defs").rglob("defs.yaml")):
+        assert not _refused(yaml.safe_load(path.read_text("utf-8"))["attributes"]), path
+    for wrong in ({"shard": 1}, {"shards": 1.5}, {"source": {"images": {"path": "x", "sise": 1}}}, {"watch": 3}):
+        assert _refused({"source": "x"} | wrong), wrong
+
+
+def _refused(attributes: dict[str, Any]) -> list[str]:
+    from tfr_assets import TFRecordDataset
+
+    validator = Draft202012Validator(TFRecordDataset.model().model_json_schema())
+    return [error.message for error in validator.iter_errors(attributes)]
