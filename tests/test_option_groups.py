@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import Field, TypeAdapter
 
@@ -181,3 +183,26 @@ def _refused(attributes: dict[str, Any]) -> list[str]:
 
     validator = Draft202012Validator(TFRecordDataset.model().model_json_schema())
     return [error.message for error in validator.iter_errors(attributes)]
+
+
+_WORDS = st.sampled_from(
+    ["path", "images", "audio", "text", "mixed", "parts", "table", "options", "labels", "column", "size"]
+)
+_KEYS = st.one_of(_WORDS, st.text(max_size=3), st.integers(), st.none(), st.just("\ud800"))
+_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.dates(), st.just("\ud800")),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_KEYS, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(["source", "shards", "splits", "features", "bench", "owners", "tags", "deps", "watch"]), _VALUES)
+def test_whatever_yaml_holds_is_an_error_of_ours_or_loads(field: str, value: Any) -> None:
+    from tfr_assets import TFRecordDataset
+
+    try:
+        validate(TFRecordDataset, {"source": "x"} | {field: value}, "")
+    except ConfigError as error:
+        assert field in str(error)
+        str(error).encode("utf-8")
