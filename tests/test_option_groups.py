@@ -174,7 +174,13 @@ def test_what_dg_checks_yaml_by_takes_what_loads_and_refuses_what_does_not() -> 
             assert not _refused({"source": "x"} | {name: example}), name
     for path in sorted((ROOT / "tfr_assets" / "defs").rglob("defs.yaml")):
         assert not _refused(yaml.safe_load(path.read_text("utf-8"))["attributes"]), path
-    for wrong in ({"shard": 1}, {"shards": 1.5}, {"source": {"images": {"path": "x", "sise": 1}}}, {"watch": 3}):
+    for wrong in (
+        {"shard": 1},
+        {"shards": 1.5},
+        {"shards": 0},
+        {"source": {"images": {"path": "x", "sise": 1}}},
+        {"watch": 3},
+    ):
         assert _refused({"source": "x"} | wrong), wrong
 
 

@@ -23,6 +23,9 @@ _LONGEST_HOURS = 24 * 366
 _SEED = Expect("a seed, a whole number from 0 up such as 42", remedy="Leave the line out to keep the rows in order")
 
 
+_Count = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
+
+
 def _shards(value: Any) -> int | dict[str, int] | None:
     """Returns the number of shards, of every split or by split; None for `auto`."""
     if value == "auto" or value is None:
@@ -105,7 +108,7 @@ class DatasetOptions(dg.Model):
     )
     shards: Annotated[
         int | dict[str, int] | None,
-        PlainValidator(_shards, json_schema_input_type=int | Literal["auto"] | dict[str, int]),
+        PlainValidator(_shards, json_schema_input_type=_Count | Literal["auto"] | dict[str, _Count]),
     ] = Field(
         default=16,
         description="Number of files, each one partition: of every split, or by split. Best are files of 100 to "
