@@ -138,7 +138,7 @@ def test_nested_lists_can_be_packed() -> None:
 @pytest.mark.parametrize(
     ("data_type", "options", "problem"),
     [
-        (pa.int8(), {"tensor": {"x": "serialized"}}, "no list, array or tensor"),
+        (pa.int8(), {"tensor": {"x": "serialized"}}, "not a list, array or tensor"),
         (pa.list_(pa.int8()), {"tensor": {"x": "pickled"}}, "'pickled' of column 'x' is not known; use packed or"),
         (pa.list_(pa.int8()), {"tensor": {"x": "serialized"}, "fill": {"x": 0}}, "features.fill.*varying length"),
         (pa.list_(pa.int8(), 2), {"tensor": {"x": "serialized"}, "fill": {"x": 128}}, "128 of column 'x' is no int8"),
