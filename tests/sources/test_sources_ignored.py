@@ -129,7 +129,7 @@ def test_tables_among_parts_tell_of_links(tmp_path: Path) -> None:
 
 
 def test_following_links_of_tables_is_yes_or_no() -> None:
-    with pytest.raises(ConfigError, match=r"source\.follow_links: expected true or false, found 'yes'"):
+    with pytest.raises(ConfigError, match=r"source\.follow_links: expected true or false; found 'yes'"):
         parse_source({"path": "x", "follow_links": "yes"})
     with pytest.raises(ConfigError, match=r"source\.follow_links: has no meaning for a callable"):
         parse_source({"callable": "a:b", "follow_links": True})
@@ -137,7 +137,7 @@ def test_following_links_of_tables_is_yes_or_no() -> None:
 
 @pytest.mark.parametrize("kind", ["images", "audio", "text"])
 def test_following_links_is_yes_or_no(kind: str) -> None:
-    with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: expected true or false, found 'yes'"):
+    with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: expected true or false; found 'yes'"):
         parse_source({kind: {"path": "x", "follow_links": "yes"}})
     if kind != "audio":
         with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: has no meaning"):

@@ -16,7 +16,8 @@ from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec
 
 if TYPE_CHECKING:
     from tfr_assets.records.frames.manifest import Manifest
-    from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+    from tfr_assets.records.schema.feature_options import FeatureOptions
+    from tfr_assets.records.schema.features import FeatureSpec
     from tfr_assets.sources.tables.class_names import ClassNames
     from tfr_assets.units import Advance
     from tfr_assets.writing.writers.registry import WriteFunction
@@ -103,7 +104,7 @@ def write(
     import pyarrow as pa
 
     from tfr_assets.records.frames.compression import COMPRESSIONS
-    from tfr_assets.records.schema.features import FeatureOptions
+    from tfr_assets.records.schema.feature_options import FeatureOptions
     from tfr_assets.sources.tables.class_names import class_names
     from tfr_assets.storage.atomic import refusals
     from tfr_assets.writing.export.tfds import withdraw_tfds_files
@@ -128,7 +129,7 @@ def write(
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ConfigError(f"progress={progress!r} must be True, False or a function that takes a number of records")
     if not (features is None or isinstance(features, FeatureOptions)):
-        raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.schema.features")
+        raise ConfigError(f"features={features!r} must be FeatureOptions, from tfr_assets")
     with _in_memory(paths):
         schema = data.schema if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader) else pa.schema([])
         rows = rows_of(data, count)

@@ -30,7 +30,7 @@ from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.bench.writers.measurement import WriterMeasurement
 from tfr_assets.bench.writers.plain_writes import PlainWrites
 from tfr_assets.errors import ConfigError, TfrError, WriteError
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.storage.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers.pieces import Piece

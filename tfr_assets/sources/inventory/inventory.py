@@ -84,7 +84,7 @@ class Inventory:
         source = dict(values["source"])
         splits = source.pop("splits")
         inventory = cls(
-            source=Source(**source, splits=splits and Splits.from_json(splits)),
+            source=Source(**source, splits=splits and Splits(**splits)),
             files=tuple(SourceFile.from_json(file) for file in values["files"]),
             landed=tuple(SourceFile.from_json(file) for file in values["landed"]),
             schema=schema_from_text(values["schema"]),

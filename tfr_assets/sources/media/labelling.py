@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tfr_assets.errors import SourceError
+from tfr_assets.option_groups import did_you_mean
 from tfr_assets.sources.media.label_table import read_label_table
-from tfr_assets.sources.media.labels import LabelOptions
 from tfr_assets.sources.model.kinds import BadFileError
-from tfr_assets.sources.model.options import did_you_mean
+from tfr_assets.sources.model.label_options import LabelOptions
 
 
 def stem(file: str) -> str:

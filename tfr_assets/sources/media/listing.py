@@ -20,10 +20,11 @@ from tfr_assets.sources.media.file_rows import (
     look_at_all,
 )
 from tfr_assets.sources.media.labelling import Labeller, labeller_of, stem
-from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
+from tfr_assets.sources.media.labels import class_names, label_key
 from tfr_assets.sources.media.sorted_names import SortedNames
 from tfr_assets.sources.model.ignored import Ignored
 from tfr_assets.sources.model.kinds import BadFileError, Found
+from tfr_assets.sources.model.label_options import LabelOptions
 
 if TYPE_CHECKING:
     from tfr_assets.sources.model.source import Source

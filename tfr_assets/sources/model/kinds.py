@@ -120,12 +120,6 @@ class Expansion(Protocol):
 class Kind(Protocol):
     """What a module `tfr_assets.sources.<...>` of a kind offers as functions."""
 
-    def check_options(self, options: Mapping[str, Any], field: str) -> None:
-        """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid.
-
-        Called while definitions load: imports nothing heavy, and looks at no file.
-        """
-
     def list_rows(self, source: "Source", work: Path, found: Found) -> "Iterator[pa.RecordBatch]":
         """Yields the rows of all raw files, in a stable order, in bounded memory.
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pjson
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.model.source import column_types
+from tfr_assets.sources.model.table_options import column_types
 from tfr_assets.sources.tables.arrow_files import guess
 from tfr_assets.sources.tables.schemas import (
     NoCommonTypeError,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tfr_assets.sources.media.audio.containers import check_whole
+from tfr_assets.sources.model.audio_options import LARGEST
 from tfr_assets.sources.model.kinds import BadFileError
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20  # frames decoded at a time to see whether they can be
 _FRAMES_UNTOLD = 1 << 62  # libsndfile's number of frames, or more, where it does not know it
-LARGEST = 1 << 28  # samples of one recording: 1 GB of float32; a tf.Example is limited to 2 GB
 _FULL_SCALE = 32768  # of 16 bits: a float sample of -1
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from tfr_assets.sources.media.images.header import open_image, orientation_of, pillow_errors
-from tfr_assets.sources.media.images.options import Conversion
+from tfr_assets.sources.model.image_options import Conversion
 
 _TURNS = {  # what makes an image upright, by EXIF's orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
