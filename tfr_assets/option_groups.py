@@ -48,12 +48,12 @@ def options(name: str, hints: Mapping[str, str] | None = None) -> Callable[[type
     def decorate(cls: type[T]) -> type[T]:
         def check_keys(group: Any, values: Any, validate: Callable[[Any], Any]) -> Any:
             known = [field.name for field in fields(group)]
-            given: Any = values.kwargs if isinstance(values, ArgsKwargs) else values
-            if not isinstance(given, Mapping | group | None):
+            given: Any = (values.kwargs or {}) if isinstance(values, ArgsKwargs) else values
+            if not isinstance(given, Mapping | group):
                 raise problem(f"expected a mapping with {either(known)}; found {given!r}")
             for key, value in given.items() if isinstance(given, Mapping) else ():
                 if key not in known:
-                    raise problem_at((str(key),), (hints or {}).get(str(key)) or unknown(key, known), value)
+                    raise problem_at((_printable(str(key)),), (hints or {}).get(str(key)) or unknown(key, known), value)
             try:
                 return validate(values)
             except ValidationError as error:
@@ -67,16 +67,15 @@ def options(name: str, hints: Mapping[str, str] | None = None) -> Callable[[type
             if field in cls.__annotations__:
                 text = " ".join(text.split())
                 cls.__annotations__[field] = Annotated[cls.__annotations__[field], Field(description=text)]
-        config = ConfigDict(
-            extra="forbid", defer_build=True, json_schema_extra={"description": " ".join(about.split())}
-        )
+        config = ConfigDict(extra="forbid", json_schema_extra={"description": " ".join(about.split())})
         made: Any = pydantic_dataclass(frozen=True, config=config)(described)
-        init = made.__init__
+        init, names = made.__init__, [field.name for field in fields(made)]
 
         @wraps(init)
         def checked(self: Any, *args: Any, **values: Any) -> None:
+            by_name = dict(zip(names, args, strict=False)) if len(args) <= len(names) else {}
             try:
-                init(self, *args, **values)
+                init(self, *args[len(by_name) :], **by_name, **values)  # errors then name fields, not numbers
             except ValidationError as error:
                 raise ConfigError("; ".join(mistakes(error, name))) from error
 
@@ -133,7 +132,11 @@ def path_of(location: Location) -> str:
 
 def problem(text: str) -> PydanticCustomError:
     """Returns the error that a validator raises: what was found, and what to write instead."""
-    return PydanticCustomError("option", "{text}", {"text": text})
+    return PydanticCustomError("option", "{text}", {"text": _printable(text)})
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()  # YAML can hold halves of characters
 
 
 def problem_at(location: Location, text: str, found: Any = None) -> ValidationError:

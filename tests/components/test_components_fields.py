@@ -1,5 +1,6 @@
 """What is said of a YAML that cannot work: every mistake at once, with line, field and remedy."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,32 @@ def test_every_mistake_of_a_file_is_told_at_once_with_its_line() -> None:
     assert "attributes.shard at " in said and "defs.yaml:5" in said
 
 
+def test_a_mistake_deep_in_a_group_is_told_with_its_own_line() -> None:
+    text = """type: tfr_assets.TFRecordDataset
+attributes:
+  source:
+    images:
+      path: photos/
+      sise: 224
+  bench:
+    readers:
+      repeats: 2
+      batch_size: 0
+  owners:
+    - me@example.com
+    - nobody
+"""
+    with create_defs_folder_sandbox() as sandbox:
+        folder = sandbox.scaffold_component(TFRecordDataset, defs_path="deep")
+        (folder / "defs.yaml").write_text(text)
+        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
+            pass
+        said = str(_first(caught.value))
+    for field, line in (("source.images.sise", 6), ("bench.readers.batch_size", 10), ("owners.1", 13)):
+        assert re.search(rf"attributes\.{re.escape(field)} at \S*defs\.yaml:{line}`?\n", said), field
+    assert "source.images.sise: not a setting (did you mean 'size'?)" in said
+
+
 def test_a_name_that_no_file_can_have_is_refused() -> None:
     with create_defs_folder_sandbox() as sandbox:
         folder = sandbox.defs_folder_path / "my-data"
@@ -140,6 +167,9 @@ def test_templates_are_filled_in_before_they_are_checked(monkeypatch: pytest.Mon
     attributes = {"source": "{{ env.MY_DATA }}/x.parquet", "shards": "{{ 2 }}"}
     made = TFRecordDataset.from_attributes_dict(attributes=attributes)
     assert (made.source.path, made.shards) == ("/elsewhere/x.parquet", 2)
+    deep = {"source": "x", "bench": {"readers": {"batch_size": "{{ 2 * 3 }}"}}, "watch": "{{ 60 }}"}
+    made = TFRecordDataset.from_attributes_dict(attributes=deep)
+    assert made.bench.readers and (made.bench.readers.batch_size, made.watch) == (6, 60)
     with pytest.raises(Exception, match=r"shards: expected a whole number from 1 to 99999, .*; found 0"):
         TFRecordDataset.from_attributes_dict(attributes={"source": "x", "shards": "{{ 0 }}"})
 

@@ -150,7 +150,11 @@ def test_nested_lists_can_be_packed() -> None:
         (pa.list_(pa.int8(), 2), {"tensor": {"x": "serialized"}, "fill": {"x": "a"}}, "becomes int64"),
         (pa.list_(pa.list_(pa.int8())), {"shape": {"x": (2, 2)}}, "features.shape.*list of lists of varying length"),
         (pa.list_(pa.list_(pa.int8())), {"fill": {"x": 1}}, "features.fill.*varying length"),
-        (pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int8()))]), {"shape": {"x": (2,)}}, "not a list"),
+        (
+            pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int8()))]),
+            {"shape": {"x": (2,)}},
+            "not a list",
+        ),
         (pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int8()))]), {"fill": {"x": 2}}, "varying"),
         (pa.int8(), {"sequence": ("x",)}, "features.sequence: column 'x' of type int8 is not a list"),
         (pa.struct([("a", pa.int8())]), {"sequence": ("x",)}, "column 'x/a' of type int8 is not a list"),

@@ -163,7 +163,7 @@ def test_splits_are_parsed(said: object, found: Splits) -> None:
     ("said", "message"),
     [
         ([], "splits: expected shares such as"),
-        ({}, "splits: say exactly one of"),
+        ({}, "splits: set exactly one of"),
         ({"train": 0.5}, "splits: the shares sum to 0.5 instead of 1"),
         ({"train": 1.5, "test": -0.5}, "splits.train: expected a share above 0"),
         ({"train": "most"}, "splits.train: expected a share such as 0.1; found 'most'"),

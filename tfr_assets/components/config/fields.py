@@ -63,7 +63,7 @@ def _hours(value: Any) -> timedelta:
 
 def _owner(value: Any) -> str:
     try:
-        dg.AssetSpec("check", owners=[value])
+        dg.AssetSpec("check", owners=[str(value)])
     except dg.DagsterError as error:
         raise problem(f"{value!r} is neither an e-mail address nor a team, which is written 'team:name'") from error
     return str(value)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import dagster as dg
-from pydantic import BaseModel, ConfigDict, ValidationError, WrapValidator, create_model, model_validator
+from pydantic import BaseModel, ValidationError, WrapValidator, create_model, model_validator
 from pydantic_core import InitErrorDetails
 
 from tfr_assets.option_groups import Location, path_of, problem, unknown
 
+_TEMPLATE = {"type": "string", "pattern": r"\{[{%]"}
 _MOVED = {name: f"stands below `bench` now; write bench: {{{name}: …}}" for name in ("readers", "writers")}
 
 
@@ -30,11 +31,38 @@ def yaml_model(name: str, options: type[BaseModel]) -> type[BaseModel]:
             raise ValidationError.from_exception_data(name, [_told(each, options) for each in error.errors()]) from None
 
     validators: Any = {"check": model_validator(mode="wrap")(lambda cls, values, validate: check(values, validate))}
-    config = ConfigDict(extra="forbid", title=name, json_schema_extra={"ui:order": list(written)})
-    base = create_model("Written", __base__=dg.Model, __config__=None)
-    base.model_config = {**base.model_config, **config}
-    model: type[BaseModel] = create_model(name, __base__=base, __validators__=validators, **written)  # type: ignore[call-overload]
-    return model
+    return create_model(name, __base__=_Written, __validators__=validators, **written)  # type: ignore[call-overload]
+
+
+class _Written(dg.Model):
+    @classmethod
+    def model_json_schema(cls, *args: Any, **settings: Any) -> dict[str, Any]:
+        """Returns the schema by which `dg check yaml` and editors judge what is written: anything may be a template."""
+        schema: dict[str, Any] = _allow_templates(super().model_json_schema(*args, **settings))
+        return {**schema, "ui:order": list(cls.model_fields)}
+
+
+def _allow_templates(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return [_allow_templates(each) for each in schema] if isinstance(schema, list) else schema
+    made = {key: _allow_templates(value) if key in ("anyOf", "oneOf") else value for key, value in schema.items()}
+    for key in ("$defs", "properties"):
+        if key in schema:
+            made[key] = {name: _allow_templates(value) for name, value in schema[key].items()}
+    if "properties" in schema:
+        made["properties"] = {name: _or_template(value) for name, value in made["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), Mapping):
+            made[key] = _or_template(_allow_templates(schema[key]))
+    return made
+
+
+def _or_template(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    about = {key: schema[key] for key in ("title", "description", "default", "examples") if key in schema}
+    rest = {key: value for key, value in schema.items() if key not in about}
+    if not rest or rest == {"type": "string"}:
+        return schema
+    return {**about, "anyOf": [*(rest["anyOf"] if list(rest) == ["anyOf"] else [rest]), _TEMPLATE]}
 
 
 def _check_written(value: Any, validate: Callable[[Any], Any]) -> Any:

@@ -34,7 +34,7 @@ def _channels(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Conversion:
-    """How images are made anew. Their EXIF orientation is applied, and their metadata are left out.
+    """How images are encoded again. Their EXIF orientation is applied, and their metadata are left out.
 
     Attributes:
         size: Height and width that they are resized to, whatever their proportions; None: as they are.
@@ -88,7 +88,7 @@ class ImageOptions(ClassifiedOptions):
 
     @property
     def conversion(self) -> Conversion | None:
-        """How images are made anew; None: they stay as they are."""
+        """How images are encoded again; None: they stay as they are."""
         if self.size is None and self.format is None:
             return None
         return Conversion(self.size, self.format, self.quality or _QUALITY, self.channels or _CHANNELS)

@@ -25,7 +25,7 @@ def _pattern(text: str) -> str:
 
 def _differ(names: tuple[str, ...]) -> tuple[str, ...]:
     if twice := [name for index, name in enumerate(names) if name in names[:index]]:
-        raise problem(f"{twice[0]!r} is there twice")
+        raise problem(f"{twice[0]!r} occurs twice")
     return names
 
 
