@@ -63,10 +63,10 @@ class _DatasetOrFiles(_Files):
         from tfr_assets.layout import data_root
 
         is_name = re.fullmatch("[A-Za-z0-9_]+", value) and not Path(value).exists()
-        if is_name and not (data_root() / value).is_dir():
+        if is_name and not (data_root() / value).is_dir() and find_project():
             from tfr_assets.components.config.load import dataset_names
 
-            if find_project() and value in dataset_names():
+            if value in dataset_names():
                 return data_root() / value
         return super().convert(value, param, ctx)
 
@@ -275,7 +275,8 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
 
     files = find_files(paths)
     beside, notes = audit_folders(paths)
-    beside += audit_plans(paths, {report.path for report in beside})
+    unplanned, more = audit_plans(paths, {report.path for report in beside})
+    beside, notes = beside + unplanned, notes + more
     if not files and not beside:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
     reports = [*verify_files(files, as_json, max_record_bytes), *beside]

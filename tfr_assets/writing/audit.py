@@ -168,8 +168,8 @@ def _dataset_faults(layout: Layout) -> Iterator[Fault]:
         if _sealed(record) is None:
             yield _beside(record, f"it is damaged; {_AGAIN}")
     problems = {part.path: problem for part in inventory.landed if (problem := landing_problem(part))}
-    for path, problem in problems.items():
-        yield _beside(Path(path), f"{problem}; {_AGAIN}")
+    for landed, problem in problems.items():
+        yield _beside(Path(landed), f"{problem}; {_AGAIN}")
     if layout.merged.is_dir():
         for split in inventory.splits:
             if not layout.merged_path(split).exists() and not manifest_path(layout.merged_path(split)).exists():
