@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,9 +166,13 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
     What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster
     instance that `make ui` shows.
     """
-    from tfr_assets.cli.execute import run_dataset
 
-    outcomes = _run_each(names, lambda dataset, instance, bar: run_dataset(dataset, instance, readers, bar))
+    def do(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
+        from tfr_assets.cli.execute import run_dataset
+
+        return run_dataset(dataset, instance, readers, bar)
+
+    outcomes = _run_each(names, do)
     if as_json:
         _print_json([asdict(outcome) for outcome in outcomes])
     else:
@@ -189,7 +194,6 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
 @as_json
 def plan(names: Sequence[str], as_json: bool) -> None:
     """Look at the raw data of datasets, and show which files it will become. Writes no shard."""
-    from tfr_assets.cli.execute import Outcome, run_raw
     from tfr_assets.cli.summary import plan_table
     from tfr_assets.cli.terminal import out
     from tfr_assets.writing.plan import load_inventory
@@ -198,6 +202,8 @@ def plan(names: Sequence[str], as_json: bool) -> None:
     planned = {}
 
     def look(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
+        from tfr_assets.cli.execute import Outcome, run_raw
+
         outcome = Outcome(dataset.name)
         dataset = run_raw(dataset, instance, outcome, bar)
         if outcome.ok:
@@ -222,6 +228,7 @@ def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Pro
     prepare(names[0])  # imports what steps need while this process imports Dagster
     try:
         with importing():
+            import_module("tfr_assets.cli.execute")
             from tfr_assets.cli.instance import log_folder, open_instance
             from tfr_assets.cli.terminal import stderr_to, steps_bar
 
