@@ -36,7 +36,7 @@ from tfr_assets.writing.write import Written, write
 if TYPE_CHECKING:
     from tfr_assets.components.config.component import TFRecordDataset
     from tfr_assets.records.arrow.arrays import Ragged, Strings
-    from tfr_assets.records.schema.features import FeatureOptions
+    from tfr_assets.records.schema.feature_options import FeatureOptions
 
 __all__ = [
     "ConfigError",
@@ -62,7 +62,7 @@ __all__ = [
     "write",
 ]
 _LAZY = {  # classes that bring Dagster, NumPy or Arrow with them
-    "FeatureOptions": "tfr_assets.records.schema.features",
+    "FeatureOptions": "tfr_assets.records.schema.feature_options",
     "Ragged": "tfr_assets.records.arrow.arrays",
     "Strings": "tfr_assets.records.arrow.arrays",
     "TFRecordDataset": "tfr_assets.components.config.component",

@@ -62,7 +62,7 @@ class Project:
             sys.path[:0] = [str(base) for base in self._bases if base.is_dir()]
 
     def _holds(self, package: ModuleSpec) -> bool:
-        """Tells whether a package, or module, lies in the project's folder."""
+        """Whether a package, or module, lies in the project's folder."""
         folders = package.submodule_search_locations or [str(Path(package.origin or "/").parent)]
         return any(Path(folder).resolve().is_relative_to(self.root.resolve()) for folder in folders)
 
@@ -80,7 +80,7 @@ def find_project(start: Path | None = None) -> Project | None:
         folder = Path(named).expanduser().absolute()
         if found := _project_in(folder):
             return found
-        raise ConfigError(f"{folder} is no Dagster project: it has no pyproject.toml with [tool.dg.project]")
+        raise ConfigError(f"{folder} is not a Dagster project: it has no pyproject.toml with [tool.dg.project]")
     here = (start or Path.cwd()).absolute()
     return next((found for folder in (here, *here.parents) if (found := _project_in(folder))), None)
 

@@ -1,5 +1,6 @@
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,20 @@ from hypothesis import strategies as st
 
 from tests.sources.media_files import list_any, write
 from tfr_assets.errors import ConfigError, SourceError
-from tfr_assets.sources.media.labels import label_columns, label_fields, parse_labels
+from tfr_assets.option_groups import validate
+from tfr_assets.sources.media.labels import label_columns, label_fields
+from tfr_assets.sources.model.image_options import ImageOptions
 from tfr_assets.sources.model.kinds import CLASS
+from tfr_assets.sources.model.label_options import LabelOptions
 from tfr_assets.storage.file_names import natural
 
 KEY = "any/class/label"
+
+
+def parse_labels(options: Mapping[str, Any], field: str, rows_have_columns: bool = False) -> LabelOptions:
+    column = {"column": "c"} if rows_have_columns else {}
+    images: ImageOptions = validate(ImageOptions, {"path": "x"} | column | dict(options), field)
+    return images.label_options
 
 
 def labelled(folder: Path, work: Path, options: dict[str, Any], **of_listing: Any) -> dict[str, str]:
@@ -82,7 +92,7 @@ def test_no_labels_where_files_lie_side_by_side_or_none_are_wanted(tmp_path: Pat
 def test_files_beside_class_folders(tmp_path: Path, options: dict) -> None:
     folder = write(tmp_path / "data", {"cat/1.dat": b"", "stray.dat": b""})
     with pytest.raises(
-        SourceError, match=r"stray\.dat: lies beside folders that name classes\. Move it into one of them"
+        SourceError, match=r"stray\.dat: is beside folders that name classes\. Move it into one of them"
     ):
         labelled(folder, tmp_path, options)
     assert labelled(folder, tmp_path, options, skip=True) == {"cat/1.dat": "cat"}
@@ -90,7 +100,7 @@ def test_files_beside_class_folders(tmp_path: Path, options: dict) -> None:
 
 def test_a_class_folder_without_files(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", {"cat/1.dat": b"", "dog/notes.txt": b""})
-    with pytest.raises(SourceError, match=rf"{folder}/dog: holds no file of this class; fill it, remove it, or say"):
+    with pytest.raises(SourceError, match=rf"{folder}/dog: holds no file of this class; fill it, remove it, or set"):
         labelled(folder, tmp_path, {})
     _, found = list_any(folder, tmp_path, skip=True)
     assert found.classes == {KEY: ("cat",)}
@@ -113,7 +123,7 @@ def test_a_pattern_is_searched_in_the_name(tmp_path: Path, pattern: str, expecte
 def test_a_name_that_does_not_match(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", {"3_x.dat": b"", "5/x.dat": b""})
     options = {"labels": {"pattern": r"(\d)"}}
-    with pytest.raises(SourceError, match=r"5/x\.dat: its name does not tell its class: it does not match '\(\\\\d\)'"):
+    with pytest.raises(SourceError, match=r"5/x\.dat: its name does not show its class: it does not match '\(\\\\d\)'"):
         labelled(folder, tmp_path, options)
     assert labelled(folder, tmp_path, options, skip=True) == {"3_x.dat": "3"}
 
@@ -207,7 +217,7 @@ def test_a_row_that_fits_two_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name,kind\nx,a\nx,b\n", r"labels\.csv: 'x' is there twice, in rows 1 and 2"),
+        ("name,kind\nx,a\nx,b\n", r"labels\.csv: 'x' occurs twice, in rows 1 and 2"),
         ("name,kind\nx,\n", r"labels\.csv: row 1 has nothing in column 'kind'"),
         ("name,kind\nx,a\n,b\n", r"labels\.csv: row 2 has nothing in column 'name'"),
         ("name;kind\nx;a\n", r"labels\.csv: has no column 'name'\. It has: name;kind"),
@@ -253,17 +263,17 @@ def test_a_table_of_an_unknown_format(tmp_path: Path) -> None:
         ({"labels": ["a"]}, r"^source\.images\.labels: expected"),
         ({"labels": {}}, r"^source\.images\.labels\.table: missing\. It takes table, file, label"),
         ({"labels": {"table": "x.csv", "file": "f"}}, r"^source\.images\.labels\.label: missing"),
-        ({"labels": {"table": 3}}, r"^source\.images\.labels\.table: expected text, found 3"),
-        ({"labels": {"patern": "(a)"}}, r"^source\.images\.labels\.patern: there is no such option"),
+        ({"labels": {"table": 3}}, r"^source\.images\.labels\.table: expected text; found 3"),
+        ({"labels": {"patern": "(a)"}}, r"^source\.images\.labels\.patern: not a setting"),
         (
             {"labels": {"pattern": "("}},
             r"^source\.images\.labels\.pattern: '\(' is not a regular expression: missing \)",
         ),
         ({"labels": {"pattern": "a"}}, r"^source\.images\.labels\.pattern: 'a' has no group"),
-        ({"labels": {"column": "x"}}, r"^source\.images\.labels\.column: there is no such option"),
-        ({"classes": "cat"}, r"^source\.images\.classes: expected a list of names such as \[cat, dog\], found 'cat'"),
+        ({"labels": {"column": "x"}}, r"^source\.images\.labels\.column: not a setting"),
+        ({"classes": "cat"}, r"^source\.images\.classes: expected a list of names such as \[cat, dog\]; found 'cat'"),
         ({"classes": [1, 2]}, r"^source\.images\.classes: .*Put quotes around numbers"),
-        ({"classes": ["a", "b", "a"]}, r"^source\.images\.classes: 'a' is there twice"),
+        ({"classes": ["a", "b", "a"]}, r"^source\.images\.classes: 'a' occurs twice"),
     ],
 )
 def test_invalid_options(options: dict, problem: str) -> None:

@@ -134,7 +134,7 @@ def test_keys_that_are_not_everywhere(raw: Path, tmp_path: Path) -> None:
             f"'x{number}' is not in parts[0] (table {raw}/facts.csv) nor in parts[2] (text {raw}/notes)"
             for number in range(4)
         )
-        + "; and 16 more. Complete the parts, or say `missing: skip` to go on without these keys."
+        + "; and 16 more. Complete the parts, or set `missing: skip` to go on without these keys."
     )
     inventory = inventory_of(parts(raw, missing="skip"), tmp_path)
     assert records_of(inventory)["id"].to_pylist() == ["10", "007"]
@@ -209,7 +209,7 @@ def test_columns_of_one_name(column: str, raw: Path, tmp_path: Path) -> None:
     said["mixed"]["key"] = "id2"
     owner = "`key`" if column == "id2" else r"parts\[0\] \(table .*\)"
     with pytest.raises(
-        ConfigError, match=rf"mixed\.parts: {owner} and parts.* both give a column '{column}'\. Say `name"
+        ConfigError, match=rf"mixed\.parts: {owner} and parts.* both give a column '{column}'\. Set `name"
     ):
         records(said, tmp_path)
     said["mixed"]["parts"][0]["name"] = "fact"
@@ -268,24 +268,24 @@ TWO = ["a.csv", {"text": "b/"}]
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"parts: expected a list of two or more sources, found None"),
-        ({"parts": ["a.csv"]}, r"parts: expected a list of two or more sources, found \['a\.csv'\]"),
+        ({}, r"parts: missing"),
+        ({"parts": ["a.csv"]}, r"parts: expected a list of two or more sources; found \['a\.csv'\]"),
         ({"parts": {"text": "b/"}}, r"parts: expected a list of two or more sources"),
-        ({"parts": TWO, "keys": "a"}, r"keys: there is no such option \(did you mean 'key'\?\)"),
-        ({"parts": TWO, "key": 3}, r"key: expected a name that does not begin with a dot, found 3"),
-        ({"parts": TWO, "key": ".file"}, r"key: expected a name that does not begin with a dot, found '\.file'"),
+        ({"parts": TWO, "keys": "a"}, r"keys: not a setting \(did you mean 'key'\?\)"),
+        ({"parts": TWO, "key": 3}, r"key: expected a name that does not begin with a dot; found 3"),
+        ({"parts": TWO, "key": ".file"}, r"key: expected a name that does not begin with a dot; found '\.file'"),
         ({"parts": TWO, "missing": "ignore"}, r"missing: 'ignore' is not known"),
         ({"parts": ["a.csv", 3]}, r"parts\[1\]: expected a path"),
         ({"parts": ["a.csv", {"txt": "b/"}]}, r"parts\[1\]\.txt: not a setting"),
         (
             {"parts": ["a.csv", {"images": {"path": "b", "sizes": 3}}]},
-            r"parts\[1\]\.images\.sizes: there is no such option",
+            r"parts\[1\]\.images\.sizes: not a setting",
         ),
         ({"parts": ["a.csv", {"audio": {"path": "b", "rate": "x"}}]}, r"parts\[1\]\.audio\.rate: "),
         ({"parts": ["a.csv", {"images": {"size": [1, 2]}}]}, r"parts\[1\]\.images\.path: missing"),
         ({"parts": ["a.csv", {"path": "b.csv", "format": "xls"}]}, r"parts\[1\]\.format: 'xls' is not known"),
         ({"parts": ["a.csv", {"table": {"path": "b", "frmat": "csv"}}]}, r"parts\[1\]\.table\.frmat: not a setting"),
-        ({"parts": ["a.csv", {"mixed": {"parts": TWO}}]}, r"parts\[1\]: a part cannot be mixed itself"),
+        ({"parts": ["a.csv", {"mixed": {"parts": TWO}}]}, r"parts\[1\]\.mixed: a part cannot be mixed itself"),
         ({"parts": ["a.csv", {"text": "b/", "key": "id"}]}, r"parts\[1\]\.key: has no meaning for files"),
         ({"parts": ["a.csv", {"text": "b/", "name": ".a"}]}, r"parts\[1\]\.name: expected a name"),
         ({"parts": ["a.csv", {"text": {"path": "b", "per": "line"}}]}, r"parts\[1\]\.text\.per: lines have no keys"),

@@ -1,4 +1,4 @@
-"""What is in a source's folder and is not taken is told of, whatever the kind of source."""
+"""What is in a source's folder and is not taken is reported, whatever the kind of source."""
 
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,8 @@ def test_links_out_of_a_folder_of_tables_are_followed_only_when_asked(pattern: s
     assert sorted(records_of(inventory)["a"].to_pylist()) == inside
     listed = [line.split("\t") for line in (landing / SKIPPED).read_text().splitlines()]
     assert {Path(file).relative_to(folder).parts[0] for file, _ in listed} == {"3.csv", "more"}
-    assert all("`follow_links: true` is not said" in reason for _, reason in listed)
-    assert "2 links in the folder are ignored: they lead out of it; say `follow_links: true`" in inventory.warnings[0]
+    assert all("`follow_links: true` is not set" in reason for _, reason in listed)
+    assert "2 links in the folder are ignored: they lead out of it; set `follow_links: true`" in inventory.warnings[0]
     asked = take_inventory(parse_source({"path": path, "follow_links": True}), landing)
     assert sorted(records_of(asked)["a"].to_pylist()) == all_of_them
     assert asked.warnings == () and Inventory.from_json(asked.to_json()) == asked
@@ -100,7 +100,7 @@ def test_nothing_but_links_loops_and_closed_folders_are_told_of(tmp_path: Path) 
     folder.mkdir()
     (folder / "1.csv").symlink_to(write(tmp_path / "outside", {"1.csv": b"a\n1\n"}) / "1.csv")
     for path in (folder, folder / "*.csv"):
-        with pytest.raises(SourceError, match=r"1 link in the folder is ignored: it leads out of it; say `follow_li"):
+        with pytest.raises(SourceError, match=r"1 link in the folder is ignored: it leads out of it; set `follow_li"):
             take_inventory(parse_source(str(path)), landing)
     write(folder, {"a/2.csv": b"a\n1\n"})
     (folder / "a" / "up").symlink_to(folder)
@@ -129,7 +129,7 @@ def test_tables_among_parts_tell_of_links(tmp_path: Path) -> None:
 
 
 def test_following_links_of_tables_is_yes_or_no() -> None:
-    with pytest.raises(ConfigError, match=r"source\.follow_links: expected true or false, found 'yes'"):
+    with pytest.raises(ConfigError, match=r"source\.follow_links: expected true or false; found 'yes'"):
         parse_source({"path": "x", "follow_links": "yes"})
     with pytest.raises(ConfigError, match=r"source\.follow_links: has no meaning for a callable"):
         parse_source({"callable": "a:b", "follow_links": True})
@@ -137,7 +137,7 @@ def test_following_links_of_tables_is_yes_or_no() -> None:
 
 @pytest.mark.parametrize("kind", ["images", "audio", "text"])
 def test_following_links_is_yes_or_no(kind: str) -> None:
-    with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: expected true or false, found 'yes'"):
+    with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: expected true or false; found 'yes'"):
         parse_source({kind: {"path": "x", "follow_links": "yes"}})
     if kind != "audio":
         with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: has no meaning"):

@@ -1,6 +1,6 @@
 """A trace of system calls → what was changed below a folder, and what was synced, in order.
 
-Whatever the trace holds that is not understood is an error: a call that is passed over could be the one that matters.
+Whatever the trace holds that is not understood is an error: a call that is skipped could be the one that matters.
 Threads share their descriptors, processes have each their own.
 """
 
@@ -192,7 +192,7 @@ class _Recorder:
         for line, began in lines:
             self._thread = line.partition(" ")[0]
             self._open = self._descriptors(self._thread)
-            if began:  # what comes of it is not known yet
+            if began:  # what results from it is not known yet
                 begun[line.partition(" ")[0]] = len(self._made.operations)
             elif (match := _LINE.match(line)) and int(match[4], 0) >= 0:
                 self._since = begun.pop(match[1], len(self._made.operations))
@@ -261,11 +261,11 @@ class _Recorder:
 
     def _on_openat(self, text: str, result: int) -> None:
         ((folder, path),) = self._arguments(text)
-        self._opened(folder, path, text, result)
+        self._open(folder, path, text, result)
 
     _on_open = _on_openat
 
-    def _opened(self, folder: str | None, path: bytes, text: str, result: int) -> None:
+    def _open(self, folder: str | None, path: bytes, text: str, result: int) -> None:
         self._open.pop(result, None)
         full = PurePosixPath(folder or "/") / path.decode()
         if not self._is_below(str(full)):

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.reading.batches import batches
 from tfr_assets.sources import Source
 from tfr_assets.writing.dataset import Dataset
@@ -63,7 +64,7 @@ def refresh(made: Dataset, merge: bool = False) -> None:
 def write_folder(root: Path, version: int, shards: int | None = 3, writer: str = "serial", workers: int = 1) -> None:
     """`tfr_assets.write`, into a folder or one file."""
     target = root / "data" / ("sample" if shards else "sample.tfrecord")
-    write(table(version), target, shards=shards, writer=writer, workers=workers)
+    write(table(version), target, shards=shards, writer=MEASURED[writer], workers=workers)
 
 
 def refresh_in_threads(made: Dataset) -> None:

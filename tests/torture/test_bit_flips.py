@@ -74,7 +74,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for found in readers.measurements.values():
         found.save(made.layout.readers)
         found.save(made.layout.readers)  # the first one is kept as the one before
-    Report(readers.measurements, {}, recommend(readers.measurements), {}, []).save(made.layout.readers)
+    Report(readers.measurements, {}, recommend(readers.measurements, "vectorized"), {}, []).save(made.layout.readers)
     try_writer(made, "serial", options).save(made.layout)
     (made.layout.writers / "report.json").write_bytes(seal(as_document(compare(made, options))))
     return made.layout.folder

@@ -1,4 +1,4 @@
-"""What `tfr verify` does with files: examines them behind a progress bar, and holds datasets against their plans."""
+"""What `tfr verify` does with files: examines them behind a progress bar, and compares datasets with their plans."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
@@ -11,7 +11,7 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.packages import is_installed
 from tfr_assets.project import find_project
-from tfr_assets.records.frames.report import FileReport, faulty, unread
+from tfr_assets.records.frames.examine import FileReport, faulty_report, unread_report
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Note
 from tfr_assets.writing.audit_plan import audit_plan
@@ -33,23 +33,23 @@ def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: i
 
 
 def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[dict[str, Any]]:
-    """Returns reports JSON-ready, each with the notes on its file; a file of which there is but a note comes last."""
+    """Returns reports JSON-ready, each with the notes on its file; a file with nothing but a note comes last."""
     said: dict[str, list[str]] = {}
     for note in notes:
         said.setdefault(note.path, []).append(note.says)
-    others = [unread(path) for path in said.keys() - {report.path for report in reports}]
+    others = [unread_report(path) for path in said.keys() - {report.path for report in reports}]
     return [
         {**asdict(report), "ok": report.ok, "notes": said.get(report.path, [])}
         for report in (*reports, *sorted(others, key=lambda report: report.path))
     ]
 
 
-def audit_plans(paths: Iterable[Path], told: Collection[str]) -> tuple[list[FileReport], tuple[Note, ...]]:
+def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[FileReport], tuple[Note, ...]]:
     """Holds the folders of datasets against their plans.
 
     Args:
         paths: Folders of datasets that have a YAML, among others.
-        told: Files of which it is known already that they are wrong.
+        reported: Files that are known to be wrong already.
 
     Returns:
         A report of each other file that is missing or not of the plan; and what else should be known.
@@ -69,4 +69,4 @@ def audit_plans(paths: Iterable[Path], told: Collection[str]) -> tuple[list[File
         except ConfigError as error:
             says = f"its plan is not known: {' '.join(str(error).split())}"
             faults.append(Fault(str(folder), 0, 0, FaultKind.BESIDE, says))
-    return [faulty(fault) for fault in faults if fault.path not in told], ()
+    return [faulty_report(fault) for fault in faults if fault.path not in reported], ()

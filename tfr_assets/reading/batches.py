@@ -1,4 +1,4 @@
-"""`tfr_assets.batches`: what a program calls that reads without TensorFlow."""
+"""`tfr_assets.batches`: reading without TensorFlow."""
 
 import os
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from tfr_assets.reading.locate.file_sets import FileChoice
 
 if TYPE_CHECKING:
     from tfr_assets.reading.locate.record_files import RecordFiles
-    from tfr_assets.reading.native.columnar import Batches
+    from tfr_assets.reading.native.decoded_batches import Batches
     from tfr_assets.records.schema.features import FeatureSpec
 
 
@@ -51,14 +51,14 @@ def batches(
 
     Args:
         name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.
-        batch_size: Records a batch; the last one has what is left.
+        batch_size: Records per batch; the last one has what is left.
         into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
-        columns: Those to decode, in this order; the others are passed over, which is faster. None: all.
+        columns: Those to decode, in this order; the others are skipped, which is faster. None: all.
         shard: `(index, count)`: only this worker's share of the records, a consecutive one. The shares of all indices
             are disjoint, hold every record, and differ by one record at most.
-        on_error: `"raise"`, or `"skip"` to pass over damaged records: the rest comes, then a warning says how many were
+        on_error: `"raise"`, or `"skip"` to skip damaged records: the rest comes, then a warning says how many were
             lost and where. See `Batches.skipped`.
         workers: Threads that read and decode ahead, each a file, or a part of one where it is local. More than the
             processors help where storage is far.
@@ -82,8 +82,8 @@ def batches(
     from tfr_assets.reading.locate.record_files import RecordFiles
     from tfr_assets.reading.locate.shares import check_shard
     from tfr_assets.reading.native.choose_columns import chosen_columns
-    from tfr_assets.reading.native.columnar import Batches
     from tfr_assets.reading.native.convert import converter
+    from tfr_assets.reading.native.decoded_batches import Batches
 
     for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:

@@ -7,13 +7,13 @@ from pathlib import Path
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import MAX_SHARDS, Layout, data_root, shard_keys
 from tfr_assets.records.frames.compression import COMPRESSIONS
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources import ONLY_SPLIT, Source
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Raw data and how it shall become TFRecord.
+    """Raw data and how it becomes TFRecord.
 
     Attributes:
         name: The dataset's name; folder, files and assets carry it.

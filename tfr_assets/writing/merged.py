@@ -2,33 +2,31 @@
 
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfr_assets.errors import DamagedFile, StaleError
+from tfr_assets.records.frames.examine import examine, is_intact
 from tfr_assets.records.frames.manifest import Manifest, manifest_problem
 from tfr_assets.records.frames.merge import merge_files
-from tfr_assets.records.frames.report import examine, is_intact
 from tfr_assets.storage.atomic import refusals
+from tfr_assets.units import Advance
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, differences, merged_from, plan_shards
 from tfr_assets.writing.stray import MERGED, remove_strays
 
-Progress = Callable[[int], None]
 Inputs = dict[str, tuple[Path, Manifest]]  # by partition key
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What became of a merge.
+    """The result of a merge.
 
     Attributes:
         manifest: What the file holds.
         path: The file.
         written: Whether it was written now; False where it was there and matched.
         copied_bytes: Bytes copied now.
-        copy_seconds: Time the copying took, reading it back included.
         seconds: Time it took in all, reading back included; the shards are verified before.
     """
 
@@ -36,24 +34,23 @@ class Merged:
     path: Path
     written: bool
     copied_bytes: int
-    copy_seconds: float
     seconds: float
 
 
-def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str, Merged]:
-    """Merges a dataset's shards into one file a split.
+def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str, Merged]:
+    """Merges a dataset's shards into one file per split.
 
     Args:
         dataset: The dataset.
         progress: Called with the number of bytes just copied.
 
     Returns:
-        What became of each split's file.
+        What was merged, by split.
 
     Raises:
         StaleError: Shards are missing, or were made from other data or settings than the current ones.
         DamagedFile: Shards, or the merged file, are not what their manifests say.
-            Both of these tell the shards.
+            Both of these name the shards.
         WriteError: The file system refused. In every case, what lay under the merged file's name is as it was.
     """
     with refusals(dataset.layout.folder):
@@ -65,18 +62,16 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
         return merged
 
 
-def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Progress | None) -> Merged:
+def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Advance | None) -> Merged:
     started = time.perf_counter()
     path = plan.dataset.layout.merged_path(split)
     shards = [inputs[shard.key] for shard in plan.of_split(split)]
     made_from = merged_from(plan, {file.name: manifest.digest for file, manifest in shards})
     old = Manifest.load(path)
     if old and old.made_from == made_from and is_intact(path, old):
-        return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
-    copying = time.perf_counter()
+        return Merged(old, path, False, 0, time.perf_counter() - started)
     manifest = merge_files(shards, path, plan.features, made_from, progress)
-    copied = time.perf_counter() - copying
-    return Merged(manifest, path, True, manifest.bytes, copied, time.perf_counter() - started)
+    return Merged(manifest, path, True, manifest.bytes, time.perf_counter() - started)
 
 
 def _verified_inputs(plan: ShardingPlan) -> Inputs:
@@ -87,7 +82,7 @@ def _verified_inputs(plan: ShardingPlan) -> Inputs:
         path = plan.dataset.layout.shard_path(shard)
         manifest = Manifest.load(path)
         if problem := manifest_problem(path) if path.is_file() else None:
-            damaged.append(f"{shard.key}: its manifest vouches for nothing: {problem}")
+            damaged.append(f"{shard.key}: its manifest is invalid: {problem}")
         elif manifest is None or not path.is_file():
             missing.append(f"{shard.key}: missing")
         elif manifest.made_from != plan.made_from(shard):

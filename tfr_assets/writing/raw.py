@@ -2,8 +2,8 @@
 
 from tfr_assets.records.schema.derive import derive_spec
 from tfr_assets.sources import Inventory, remove_old_landings, take_inventory
-from tfr_assets.sources.inventory.take import Progress
 from tfr_assets.storage.atomic import refusals
+from tfr_assets.units import Progress
 from tfr_assets.writing.dataset import Dataset
 
 
@@ -16,7 +16,7 @@ def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inven
 
     Raises:
         SourceError: Raw data is missing or unreadable.
-        SchemaError: Rows would have to be landed, of which a column cannot become a feature.
+        SchemaError: Rows would have to be landed, and a column of them cannot become a feature.
         ConfigError: Rows would have to be landed, whose columns the feature options do not fit.
         WriteError: It cannot be landed or saved.
     """

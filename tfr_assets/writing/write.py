@@ -1,4 +1,4 @@
-"""`tfr_assets.write`: what a program calls that has data and wants TFRecord files of it. Imports little until then."""
+"""`tfr_assets.write`: writes a program's data as TFRecord files. Imports little until it is called."""
 
 import os
 import re
@@ -16,10 +16,11 @@ from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec
 
 if TYPE_CHECKING:
     from tfr_assets.records.frames.manifest import Manifest
-    from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+    from tfr_assets.records.schema.feature_options import FeatureOptions
+    from tfr_assets.records.schema.features import FeatureSpec
     from tfr_assets.sources.tables.class_names import ClassNames
-    from tfr_assets.writing.writers.registry import Writer
-    from tfr_assets.writing.writers.report import Progress
+    from tfr_assets.units import Advance
+    from tfr_assets.writing.writers.registry import WriteFunction
     from tfr_assets.writing.writers.rows import Rows
 
 _SPARE_FILES = 64  # that a process needs for other things
@@ -53,13 +54,13 @@ def write(
     path: str | os.PathLike[str],
     *,
     shards: int | None = None,
-    writer: "str | Writer | None" = None,
+    writer: "str | WriteFunction | None" = None,
     workers: int | None = None,
     ordered: bool = True,
     compression: str = "none",
     features: "FeatureOptions | None" = None,
     split: str = "train",
-    progress: "bool | Progress | None" = None,
+    progress: "bool | Advance | None" = None,
 ) -> Written:
     """Writes data as TFRecord files, each whole or not there, with index and manifest.
 
@@ -80,14 +81,14 @@ def write(
         data: An Arrow table, batch, reader, dataset or scanner; a DataFrame of pandas or polars, also a lazy one, or
             anything else that hands over Arrow (`__arrow_c_stream__`); a dict of columns; or an iterable of such
             tables, of dicts (each one record), of messages such as `tf.train.Example`, or of records that are
-            serialized already (bytes). Names of classes that a table of Hugging Face's `datasets` tells are kept.
+            serialized already (bytes). Names of classes in a table of Hugging Face's `datasets` are kept.
         path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
         shards: Number of files; None: one file.
-        writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or such a function; None: `sharded_threads` for
-            shards, and `single_writer_queue` for one file.
-        workers: Threads or processes that work at once; None: one a processor.
+        writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or a `WriteFunction`; None: `sharded_threads`
+            for shards, and `single_writer_queue` for one file.
+        workers: Threads or processes that work at once; None: one per processor.
         ordered: Whether records keep the order of their rows. If not, `single_writer_queue` writes them as they are
-            ready; `locked` does so anyway, and the others keep the order all the same.
+            ready, and the others keep the order all the same.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
         split: Part of the shards' names.
@@ -95,7 +96,7 @@ def write(
 
     Raises:
         ConfigError: An argument is invalid.
-        SourceError: The data is no data, raises, or changes its columns midway.
+        SourceError: The data is of no known form, raises, or changes its columns midway.
         SchemaError: A column, or a value, that a tf.Example cannot hold.
         WriteError: The file system refused, or a worker died; or several of the above, listed by shard. The shards that
             are not named are whole, and what lay under the others' names is as it was.
@@ -103,23 +104,24 @@ def write(
     import pyarrow as pa
 
     from tfr_assets.records.frames.compression import COMPRESSIONS
-    from tfr_assets.records.schema.features import FeatureOptions
+    from tfr_assets.records.schema.feature_options import FeatureOptions
     from tfr_assets.sources.tables.class_names import class_names
     from tfr_assets.storage.atomic import refusals
     from tfr_assets.writing.export.tfds import withdraw_tfds_files
     from tfr_assets.writing.shard import save_feature_spec
     from tfr_assets.writing.stray import remove_strays
-    from tfr_assets.writing.writers.plan import WritePlan
-    from tfr_assets.writing.writers.registry import writer_named
-    from tfr_assets.writing.writers.report import NothingLeftError, Outcome
+    from tfr_assets.writing.writers.outcome import NothingLeftError, Outcome
+    from tfr_assets.writing.writers.registry import DEFAULT_FOR_ONE_FILE, DEFAULT_FOR_SHARDS, writer_named
     from tfr_assets.writing.writers.rows import rows_of
+    from tfr_assets.writing.writers.write_plan import WritePlan
 
     started = time.perf_counter()
     count = 1 if shards is None else shards
     with refusals(_local(path)):
         paths = _paths(_local(path), shards, split)
     folder = paths[0].parent
-    function = writer if callable(writer) else writer_named(writer or _best(count))
+    default = DEFAULT_FOR_SHARDS if count > 1 else DEFAULT_FOR_ONE_FILE
+    function = writer if callable(writer) else writer_named(writer or default)
     if compression not in COMPRESSIONS:
         raise ConfigError(f"compression={compression!r} is none of {', '.join(COMPRESSIONS)}")
     if workers is not None and (not _is_integer(workers) or workers < 1):
@@ -127,7 +129,7 @@ def write(
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ConfigError(f"progress={progress!r} must be True, False or a function that takes a number of records")
     if not (features is None or isinstance(features, FeatureOptions)):
-        raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.schema.features")
+        raise ConfigError(f"features={features!r} must be FeatureOptions, from tfr_assets")
     with _in_memory(paths):
         schema = data.schema if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader) else pa.schema([])
         rows = rows_of(data, count)
@@ -139,14 +141,14 @@ def write(
         cast=(features or FeatureOptions()).cast,
         compression=compression,
         workers=workers or len(os.sched_getaffinity(0)),
-        made_from={"write": uuid.uuid4().hex},  # so that a reader can tell files of two calls apart
+        made_from={"write": uuid.uuid4().hex},  # so that a reader can distinguish files of two calls
         rows=rows.count,
         ordered=ordered,
     )
     if shards is not None:
         with refusals(folder):
             if folder.is_dir():
-                withdraw_tfds_files(folder)  # what they tell of the shards will not hold
+                withdraw_tfds_files(folder)  # what they say of the shards will not hold
     with _shown(progress, rows.count) as shown:
         outcome = Outcome(paths, shown)
         with _in_memory(paths), suppress(NothingLeftError):
@@ -160,20 +162,16 @@ def write(
             else:
                 save_feature_spec(folder, plan.features, [path.name for path in paths])
             pattern = re.escape(f"{folder.name}-{split}") + r"\.tfrecord-\d{5}-of-\d{5}"
-            remove_strays(folder, pattern, {path.name for path in paths}, only_vouched=True)
+            remove_strays(folder, pattern, {path.name for path in paths}, only_with_manifest=True)
     return Written(
         paths=paths,
         manifests=manifests,
-        writer=getattr(function, "__name__", str(function)),
+        writer=str(getattr(function, "name", None) or getattr(function, "__name__", function)),
         workers=plan.workers,
         records=sum(manifest.records for manifest in manifests),
         bytes=sum(manifest.bytes for manifest in manifests),
         seconds=time.perf_counter() - started,
     )
-
-
-def _best(count: int) -> str:
-    return "sharded_threads" if count > 1 else "single_writer_queue"
 
 
 def _is_integer(value: object) -> bool:
@@ -190,7 +188,7 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
     if shards is None:
         if ".tfrecord" not in path.name:
             raise ConfigError(
-                f"path={str(path)!r}: a file's name must hold '.tfrecord'; for a folder, say by `shards` how many files"
+                f"path={str(path)!r}: a file's name must hold '.tfrecord'; for a folder, give `shards`, too"
             )
         if path.is_dir():
             raise ConfigError(
@@ -238,24 +236,23 @@ def _check_open_files(rows: "Rows", count: int) -> None:
 
 
 @contextmanager
-def _shown(progress: "bool | Progress | None", rows: int | None) -> "Iterator[Progress | None]":
-    """Yields what is called with the number of records just written."""
+def _shown(progress: "bool | Advance | None", rows: int | None) -> "Iterator[Advance | None]":
+    """Yields the function to call with the number of records just written."""
     if progress is not True:
         yield progress or None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("records", total=rows)
         yield lambda records: bar.advance(task, records)
 
 
 @contextmanager
 def _in_memory(paths: Sequence[Path]) -> Iterator[None]:
-    """Makes what finds no memory outside of a shard's own work a WriteError."""
+    """Raises a WriteError where memory is lacking outside of a shard's own work."""
     try:
         yield
     except MemoryError as error:

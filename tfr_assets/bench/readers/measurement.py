@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tfr_assets.reading.hardware import Hardware
+from tfr_assets.reading.registry import READERS
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.sealed import seal, unseal
 
 FORMAT = 2
-DESCRIPTOR_CEILING = 256  # the smallest limit that systems come with; Linux has 1,024
-DESCRIPTOR_CEILINGS = {"bounded": 64}  # what readers promise beyond that
 SLOWER = 0.8  # of the speed before, from which on it is a regression
 
 
@@ -61,7 +60,7 @@ class Measurement:
 
     Attributes:
         reader: Its name.
-        batch_size: Records a batch.
+        batch_size: Records per batch.
         step_ms: Simulated training step after each batch.
         decode_ms: Simulated cost of decoding a record.
         epochs: Passes of each process.
@@ -135,7 +134,7 @@ class Measurement:
     @property
     def descriptor_ceiling(self) -> int:
         """How many descriptors the reader may have open."""
-        return DESCRIPTOR_CEILINGS.get(self.reader, DESCRIPTOR_CEILING)
+        return READERS[self.reader].most_descriptors
 
     @property
     def circumstances(self) -> tuple[Any, ...]:
@@ -188,7 +187,7 @@ def _before(folder: Path, reader: str) -> Path:
 def _load(path: Path) -> Measurement | None:
     try:
         values = unseal(path.read_bytes()) or {}
-        if values.pop("format") != FORMAT:
+        if values.pop("format") != FORMAT or values["reader"] not in READERS:
             return None
         known = {name: values[name] for name in Measurement.__dataclass_fields__}
         spreads = {name: Spread(**known[name]) for name in ("cold", "warm")}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from tfr_assets.bench.writers.options import SEED, WriterTrials
+from tfr_assets.bench.writers.options import WriterTrials
 from tfr_assets.components.assets.readers import POOL
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions, reported
@@ -51,12 +51,7 @@ def measure(dataset: Dataset, writer: str, options: WriterTrials) -> "Trial":
     """
     from tfr_assets.bench.writers.comparison import try_writer
 
-    if writer == SEED:  # needs TensorFlow, of which the room of the other writers does not know
-        from tfr_assets.bench.writers.seed import seed
-
-        trial = try_writer(dataset, seed, options)
-    else:
-        trial = try_writer(dataset, writer, options)
+    trial = try_writer(dataset, writer, options)
     trial.save(dataset.layout)
     return trial
 

@@ -23,14 +23,14 @@ def is_record_file(name: str) -> bool:
 
 
 def other_splits(path: str, names: Iterable[str]) -> list[str]:
-    """Returns the splits that files' names tell of, apart from that of the file at `path`."""
+    """Returns the splits in files' names, except that of the file at `path`."""
     matches = [_FILE.fullmatch(name) for name in (path.rpartition("/")[2], *names)]
     own, *others = (_split_of(m["stem"]) if m else "" for m in matches)
     return sorted({*others} - {own, ""})
 
 
 def sets_of(names: Iterable[str], split: str | None, folder: str) -> list[list[str]]:
-    """Returns the sets of a split that some of their files' names tell of, each with all of its names in order.
+    """Returns the sets of a split that some of their files' names show, each with all of its names in order.
 
     Args:
         names: Names of files that have a manifest.

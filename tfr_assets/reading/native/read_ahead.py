@@ -1,4 +1,4 @@
-"""Threads that work ahead of whoever takes their results, in order, and no further than there is room for."""
+"""Threads that work ahead of the caller, in order, and no further than there is room for results."""
 
 import atexit
 import threading
@@ -12,11 +12,11 @@ Task = Callable[[Callable[[T], None]], None]
 
 
 class _Stopped(BaseException):
-    """Unwinds a task whose results nobody will take."""
+    """Ends a task whose results are not wanted any more."""
 
 
 class _Results(Generic[T]):
-    """What one task gave and nobody has taken yet."""
+    """What one task gave and the caller has not taken yet."""
 
     def __init__(self) -> None:
         self.ready: deque[T] = deque()
@@ -43,7 +43,7 @@ class Ahead(Generic[T]):
         self._threads = [threading.Thread(target=self._work, name="tfr-decode", daemon=True) for _ in range(workers)]
         for thread in self._threads:
             thread.start()
-        atexit.register(self.close)  # Python's threads stand still afterwards: who waits for them would wait for ever
+        atexit.register(self.close)  # Python's threads stop afterwards: waiting for them would take for ever
 
     def __iter__(self) -> Iterator[T]:
         return self

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tfr_assets.errors import DamagedFile
-from tfr_assets.reading.locate.record_files import is_remote
 from tfr_assets.records.frames.compression import CompressedInput, InputStream
 from tfr_assets.records.frames.segments import Range, is_replaced, stale
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.pipe import open_piped
 
 
 @contextmanager
-def opened(wanted: Range) -> Iterator[InputStream]:
-    """Opens what must be read of a file, and closes it after the block.
+def open_range(wanted: Range) -> Iterator[InputStream]:
+    """Opens the part of a file that must be read, and closes it after the block.
 
     Raises:
         DamagedFile: A local file cannot be read.
@@ -35,7 +35,7 @@ def opened(wanted: Range) -> Iterator[InputStream]:
 
 
 def stream_of(descriptor: int, wanted: Range) -> InputStream:
-    """Returns what must be read of a file that is open, at its beginning.
+    """Returns the part that must be read of an open file, at its beginning.
 
     Raises:
         OSError: The file system refused.

@@ -5,7 +5,7 @@ without the GIL, writes into memory of TensorFlow's own allocator, and makes no 
 
 What is handed over is a table of int64, given by its address:
 
-    done, problem,                                    addresses: of a byte a batch, and of a message, or 0
+    done, problem,                                    addresses: of a byte per batch, and of a message, or 0
     ragged, offsets × ragged,                         a column: its ragged levels, from the outside in, then what
     type, size, data, stop, offsets, inner, dim × inner,   a row holds: its type, bytes of a value, where …
     …                                                 the next column
@@ -99,16 +99,16 @@ class HandedOver:
     def _words(self, column: Column, data_type: int) -> list[int]:
         levels = []
         while isinstance(column, Ragged):
-            levels.append(self._kept(column.offsets))
+            levels.append(self._keep(column.offsets))
             column = column.values
         if isinstance(column, Strings):
-            size, offsets, data, inner = STRING_SIZE, self._kept(column.offsets), column.data, column.inner
+            size, offsets, data, inner = STRING_SIZE, self._keep(column.offsets), column.data, column.inner
         else:
             size, offsets, data, inner = column.itemsize, 0, column, column.shape[1:]
-        start = self._kept(data)
+        start = self._keep(data)
         return [len(levels), *levels, data_type, size, start, start + data.nbytes, offsets, len(inner), *inner]
 
-    def _kept(self, array: np.ndarray) -> int:
+    def _keep(self, array: np.ndarray) -> int:
         self._held.append(array := np.ascontiguousarray(array))
         return address_of(array)
 

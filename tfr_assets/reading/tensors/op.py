@@ -63,12 +63,12 @@ def register() -> None:
         OpRefused: This TensorFlow has no C API for ops, refuses, or keeps strings otherwise.
     """
     with _registering:  # TensorFlow ends the process when a second thread registers the same op
-        if isinstance(found := _registered(), OpRefused):
+        if isinstance(found := _register_once(), OpRefused):
             raise found
 
 
 @cache
-def _registered() -> object:
+def _register_once() -> object:
     """Registers op and kernel; returns what must stay alive, or why that cannot be."""
     try:
         library = _library()

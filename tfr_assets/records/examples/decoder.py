@@ -76,7 +76,7 @@ class _Target:
         self.let_go()
 
     def let_go(self) -> None:
-        """Forgets the memory, which is whose who has its columns."""
+        """Releases the buffers: whoever has the columns owns them."""
         self.values = self.data = self.rows = _NOTHING
 
     def start(self, rows: int, pool: Pool) -> None:
@@ -133,9 +133,9 @@ class Decoder:
 
     Args:
         spec: All features of the records.
-        names: The features to decode; the others are passed over.
-        nulls: Whether absent strings are told from empty ones: columns of single strings that may be absent have no
-            value there or one, as those of integers always do.
+        names: The features to decode; the others are skipped.
+        nulls: Whether absent strings are distinguished from empty ones: columns of single strings that may be absent
+            have no value there or one, as those of integers always do.
 
     Raises:
         ConfigError: Records are no tf.Examples, or a feature has no values by its shape.
@@ -167,7 +167,7 @@ class Decoder:
         self.rows = self.room = 0
 
     def clear(self) -> None:
-        """Forgets all rows: there is no room until `start`, and no memory is held."""
+        """Drops all rows and releases the buffers; there is no room until `start`."""
         self.rows = self.room = 0
         for target in self._wanted:
             target.let_go()
@@ -179,7 +179,7 @@ class Decoder:
             target.start(rows, self._pool)
 
     def add(self, buffer: np.ndarray, frames: np.ndarray) -> list[Problem]:
-        """Decodes records behind those that are there, unless one of them does not fit the spec.
+        """Decodes records after those that are there, unless one of them does not fit the spec.
 
         Args:
             buffer: uint8, readable 32 bytes beyond the end of the last frame.
@@ -219,7 +219,7 @@ class Decoder:
         return []
 
     def finish(self) -> dict[str, Column]:
-        """Returns the columns since `start`, by feature name, and forgets them."""
+        """Returns the columns since `start`, by feature name, and releases them."""
         columns = {target.feature.name: target.finish(self.rows) for target in self._wanted}
         self.clear()
         return columns

@@ -2,7 +2,7 @@
 
 Folders are tried in this order: `$NUMBA_CACHE_DIR`, and no other if it is set; `__pycache__` beside the source; the
 user's cache folder; a folder of the user's own among the temporary ones. What is found in any of them is used, also
-where nobody may write, as in a container's image; what is compiled is kept in the first that takes it. A cache that is
+where it may not write, as in a container's image; what is compiled is kept in the first that takes it. A cache that is
 damaged, full or nowhere is never an error: the kernel is compiled again.
 """
 

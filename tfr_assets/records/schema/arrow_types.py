@@ -30,7 +30,7 @@ def value_type(data_type: pa.DataType) -> pa.DataType:
 
 
 def is_list(data_type: pa.DataType) -> bool:
-    """Tells whether a type is a list of any sort."""
+    """Whether a type is a list of any sort."""
     return (
         pa.types.is_list(data_type)
         or pa.types.is_large_list(data_type)
@@ -41,7 +41,7 @@ def is_list(data_type: pa.DataType) -> bool:
 
 
 def is_tensor(data_type: pa.DataType) -> bool:
-    """Tells whether a type is a tensor of varying shape: a struct of `data`, a flat list, and `shape`, of integers."""
+    """Whether a type is a tensor of varying shape: a struct of `data`, a flat list, and `shape`, of integers."""
     data_type = storage_type(data_type)
     if not pa.types.is_struct(data_type) or sorted(field.name for field in data_type) != [TENSOR_DATA, TENSOR_SHAPE]:
         return False
@@ -106,8 +106,8 @@ def cast_type(name: str, column: str) -> pa.DataType:
         return pa.type_for_alias(name)
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            f"features.cast: {name!r} of column {column!r} is no Arrow type; use one of int8 … int64, uint8 … uint64, "
-            "float16, float32, float64, bool, string, binary, date32, timestamp[us]"
+            f"features.cast: {name!r} of column {column!r} is not an Arrow type; use one of int8 … int64, "
+            "uint8 … uint64, float16, float32, float64, bool, string, binary, date32, timestamp[us]"
         ) from error
 
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 from tfr_assets.errors import ConfigError, SchemaError
 from tfr_assets.records.schema.arrow_types import leaves
 from tfr_assets.records.schema.column_features import features_of
-from tfr_assets.records.schema.features import Feature, FeatureOptions, FeatureSpec, Kind
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import Feature, FeatureSpec, Kind
 
 
 def derive_spec(
@@ -29,7 +30,7 @@ def derive_spec(
 
     Raises:
         SchemaError: A column that a record cannot hold, or two features of one name.
-        ConfigError: The options name a column that is not there, or ask for what cannot be.
+        ConfigError: The options name a column that is not there, or are invalid.
     """
     options = options or FeatureOptions()
     columns = dict(_unique(leaves(schema)))

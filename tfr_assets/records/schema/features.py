@@ -27,7 +27,7 @@ A column `x` that one list cannot hold becomes several features:
   level by level from the outside in. TensorFlow Datasets names and counts them so.
 - a tensor of varying shape: `x`, all values in row-major order, and `x/shape`, int64.
 
-Options change what becomes of it:
+Options change what happens to it:
 
 - `tensor: {x: packed}`: nested lists, which must be rectangular in every row, become a tensor of varying shape.
 - `tensor: {x: serialized}`: a list or tensor becomes one bytes value, that of `tf.io.serialize_tensor`. All numbers
@@ -42,7 +42,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
@@ -84,7 +84,7 @@ class Feature:
         column: Path of the column it is made from, such as `address/city` for a struct's field.
         arrow_type: The type of what it holds, so that a reader can tell dates from numbers.
         optional: Whether a record may lack it, because the column has nulls.
-        fill: What a reader shall put where it is absent; None leaves the choice to the reader.
+        fill: What a reader puts where it is absent; None leaves the choice to the reader.
         part: What it holds of its column: None, its values; `ragged_flat_values` or `ragged_row_lengths_0`, …, of a
             ragged one; `shape`; `serialized`, the whole tensor as one bytes value.
         sequence: Whether it is a feature list.
@@ -236,28 +236,3 @@ _TYPES = {
     "name": str, "column": str, "arrow_type": str, "optional": bool, "fill": int | float | str | None,
     "part": str | None, "sequence": bool, "cast_from": str | None,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class FeatureOptions:
-    """What a dataset's YAML says of its columns; columns not named are kept as they are.
-
-    Attributes:
-        drop: Columns to leave out.
-        rename: New feature names by column.
-        cast: Arrow type names by column, such as `float32`; a lossy cast is refused while encoding.
-        shape: Fixed shapes by list column.
-        fill: Values that readers put where the column is null.
-        tensor: `packed` or `serialized` by column of lists, arrays or tensors; see the module's tables.
-        sequence: List columns that become feature lists, which makes records tf.SequenceExamples.
-        names: Names of classes by integer column, that of 0 first.
-    """
-
-    drop: tuple[str, ...] = ()
-    rename: Mapping[str, str] = field(default_factory=dict)
-    cast: Mapping[str, str] = field(default_factory=dict)
-    shape: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    fill: Mapping[str, int | float | str] = field(default_factory=dict)
-    tensor: Mapping[str, str] = field(default_factory=dict)
-    sequence: tuple[str, ...] = ()
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

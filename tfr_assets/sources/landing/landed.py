@@ -135,7 +135,7 @@ def _landed_part(folder: Path, recorded: SourceFile) -> SourceFile:
 
 
 def landing_problem(part: SourceFile) -> str | None:
-    """Returns what is wrong with a landed file: it is read as a whole, and held against its fingerprint."""
+    """Returns what is wrong with a landed file: it is read as a whole, and compared with its fingerprint."""
     try:
         changed = RawFile(part.path, "parquet").content_hash() != part.fingerprint
     except (OSError, SourceError):
@@ -172,7 +172,7 @@ def write_parts(
         batches: At least one, all of one schema; they may be empty.
         folder: Where the files shall lie.
         where: What the rows are from, for messages.
-        progress: Told the rows of each row group.
+        progress: Called with the rows of each row group.
 
     Raises:
         WriteError: The disk is full, or refuses for another reason.

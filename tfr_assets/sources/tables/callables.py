@@ -12,18 +12,18 @@ import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, SourceError, TfrError
 from tfr_assets.sources.tables.data_frames import table_of
-from tfr_assets.sources.tables.dict_rows import DictRows, ShapesVaryError, described
+from tfr_assets.sources.tables.dict_rows import DictRows, ShapesVaryError, describe_value
 from tfr_assets.sources.tables.python_values import Form, as_numpy
 from tfr_assets.sources.tables.schemas import check_same, conform, empty_batch, plain_schema
 
-_ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one a row)"
+_ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one per row)"
 
 
 def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iterator[pa.RecordBatch]:
     """Calls `package.module:attribute` and yields its rows, in batches of one schema.
 
     Dicts may lack keys (null). Their schema is inferred from the first 10,000 rows or 16 MB, and holds from then on;
-    `sources.tables.python_values` says what becomes of which value. NaN in a pandas column of floats becomes null; in
+    `sources.tables.python_values` says what happens to which value. NaN in a pandas column of floats becomes null; in
     dicts and Arrow data it stays what it is.
 
     Args:
@@ -32,8 +32,8 @@ def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iter
 
     Raises:
         ConfigError: There is no such module or attribute.
-        SourceError: The function raised, or gave something that is no table; ShapesVaryError, if calling it again with
-            that error's `column` and `form` among `forms` would help.
+        SourceError: The function raised, or gave something that is not a table; ShapesVaryError, if calling it again
+            with that error's `column` and `form` among `forms` would help.
     """
     found = _find(name)
     yield from batches_of(name, _again(found, tables_of(name, _call(name, found), forms)))
@@ -63,11 +63,11 @@ def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch
         for batch in table.to_batches():
             yield conform(batch, first)
     if first is None:
-        raise SourceError(f"{name}: gave no rows, and nothing that tells its columns. Give at least an empty table.")
+        raise SourceError(f"{name}: gave no rows, and nothing that shows its columns. Give at least an empty table.")
 
 
 def _again(found: Any, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yields the tables; only what is called can be asked for all rows again."""
+    """Yields the tables; only a function can be asked for all rows again."""
     try:
         yield from tables
     except ShapesVaryError as error:
@@ -144,17 +144,17 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
         forms: As in `callable_batches`.
 
     Raises:
-        SourceError: It is nothing of that kind; it raised; or its dicts are no table.
+        SourceError: It is nothing of that kind; it raised; or its dicts are not a table.
     """
     if (tables := as_tables(name, value)) is not None:
         yield from tables
         return
     if isinstance(value, Mapping):
         raise SourceError(
-            f"{name}: gave one dict. Yield dicts, one a row; a dict of columns: return pa.table(…) of it."
+            f"{name}: gave one dict. Yield dicts, one per row; a dict of columns: return pa.table(…) of it."
         )
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise SourceError(f"{name}: gave {described(value)}. It must return or yield {_ACCEPTED}.")
+        raise SourceError(f"{name}: gave {describe_value(value)}. It must return or yield {_ACCEPTED}.")
     rows = DictRows(name, forms or {})
     for index, item in enumerate(items_of(name, value)):
         if isinstance(item, Mapping):
@@ -165,12 +165,12 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
             yield from rows.flush()
             yield from tables
         else:
-            raise SourceError(f"{name}: item {index} is {described(item)}. {_row_remedy(item)}")
+            raise SourceError(f"{name}: item {index} is {describe_value(item)}. {_row_remedy(item)}")
     yield from rows.flush()
 
 
 def _row_remedy(item: Any) -> str:
-    """Returns what to give in place of an item that is no row."""
+    """Returns what to give in place of an item that is not a row."""
     if not isinstance(item, np.generic) and as_numpy(item) is item and not isinstance(item, np.ndarray):
         return f"It must return or yield {_ACCEPTED}."
     return (
@@ -180,7 +180,7 @@ def _row_remedy(item: Any) -> str:
 
 
 def as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
-    """Returns the tables of what holds columns, in whatever library, or None for anything else.
+    """Returns the tables of an object of any library that holds columns, or None for anything else.
 
     Args:
         name: What it is from, for messages.

@@ -65,7 +65,7 @@ UNKNOWN = ImageFacts()
 
 
 def image_facts(inventory: Inventory) -> ImageFacts:
-    """Returns what the listing of a folder of images tells of them all; of other raw data, that nothing is known.
+    """Returns what the listing of a folder of images says of them all; of other raw data, that nothing is known.
 
     Raises:
         SourceChanged: The listing is missing or damaged.

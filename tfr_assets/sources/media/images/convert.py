@@ -1,4 +1,4 @@
-"""Images as other images or as pixels: upright, resized, encoded anew.
+"""Images as other images or as pixels: upright, resized, encoded again.
 
 Values of 16 bits become their upper 8, as `tf.io.decode_image` makes them. CMYK becomes RGB by Pillow's formula. Of an
 animation, the first frame is taken. Transparency is kept in PNG, and left out (not blended) in JPEG and pixels.
@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from tfr_assets.sources.media.images.header import open_image, orientation_of, pillow_errors
-from tfr_assets.sources.media.images.options import Conversion
+from tfr_assets.sources.model.image_options import Conversion
 
 _TURNS = {  # what makes an image upright, by EXIF's orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -28,7 +28,7 @@ _GAP = 2  # a JPEG is decoded at a fraction of its size, but at no less than thi
 def look(data: bytes, conversion: Conversion, max_pixels: int) -> tuple[str, int, int, int]:
     """Returns format, height, width and channels that an image will have after the conversion.
 
-    All of it is decoded, so that damage is found, but neither turned nor resized: that is done once, by `decode`.
+    All of it is decoded, so that damage is found, but not turned or resized: `decode` does that.
 
     Raises:
         BadFileError: It cannot be decoded.
@@ -90,7 +90,7 @@ def pixels(image: Image.Image) -> np.ndarray:
 
 
 def _plain(image: Image.Image, format_: str, channels: int) -> Image.Image:
-    """Returns an image of the mode that its format shall have, without metadata."""
+    """Returns an image of the mode that its format has, without metadata."""
     if image.mode.startswith("I"):
         image = Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
     if format_ == "raw":

@@ -1,4 +1,4 @@
-"""What an image's first and last bytes tell; nothing is decoded but the first frame of a GIF.
+"""What an image's first and last bytes show; nothing is decoded but the first frame of a GIF.
 
 A file that is cut short is found by its end: JPEG's marker, PNG's last chunk, GIF's trailer, the sizes that BMP and
 WebP state. PNG alone has checksums; they are checked, because Pillow decodes without looking at them. Bytes behind the
@@ -57,7 +57,7 @@ class Header(NamedTuple):
 
 
 def read_header(data: bytes, max_pixels: int) -> Header:
-    """Returns what an image's header tells.
+    """Returns what an image's header says.
 
     Args:
         data: The file.
@@ -99,7 +99,7 @@ def open_image(data: bytes, max_pixels: int) -> tuple[str, ImageFile]:
 
 @contextmanager
 def pillow_errors(what: str) -> Iterator[None]:
-    """Turns whatever Pillow raises of an image into a BadFileError that begins with `what`.
+    """Turns whatever Pillow raises for an image into a BadFileError that begins with `what`.
 
     Its plug-ins raise SyntaxError, OSError, ValueError, EOFError, struct.error, IndexError, DecompressionBombError, and
     others: one image must not end a listing that skips bad files.
@@ -146,7 +146,7 @@ def _named(format_: str) -> str:
 
 
 def _check_chunks(data: bytes) -> None:
-    """Holds the chunks of a PNG against their checksums and order; those that readers may ignore are ignored."""
+    """Checks the chunks of a PNG against their checksums and order; those that readers may ignore are ignored."""
     view = memoryview(data)
     at = len(_PNG)
     chunks: list[bytes] = []
@@ -169,7 +169,7 @@ def _check_chunks(data: bytes) -> None:
 
 
 def _misplaced(name: bytes, before: Sequence[bytes], data: bytes) -> str:
-    """Returns why no reader takes a critical chunk behind the chunks `before`; nothing if all do."""
+    """Returns why no reader takes a critical chunk after the chunks `before`; nothing if all do."""
     if name not in _PNG_KNOWN:
         return "is not a chunk of PNG"
     if (name == b"IHDR") == bool(before):
@@ -243,6 +243,6 @@ def _bmp_channels(image: ImageFile, data: bytes) -> int:
     if len(data) != _bmp_size(data) or not (bits in (24, 32) or (bits == 8 and image.mode == "L")):
         raise BadFileError(
             "is a BMP that TensorFlow does not read rightly (compressed, with a palette, of an unusual number of bits, "
-            "or with bytes behind its end); `format: png` converts it"
+            "or with bytes after its end); `format: png` converts it"
         )
     return int(bits) // 8

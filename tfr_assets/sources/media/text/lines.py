@@ -1,4 +1,4 @@
-"""Text files → one row a line. A line ends with a line feed, before which a carriage return is no part of it."""
+"""Text files → one row per line. A line ends with a line feed, before which a carriage return is no part of it."""
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def read_lines(
             is an error.
 
     Raises:
-        SourceError: A line is longer than 256 MB, or not text; the message tells the byte.
+        SourceError: A line is longer than 256 MB, or not text; the message names the byte.
     """
     line, offset = 1, 0
     try:
@@ -48,7 +48,7 @@ def read_lines(
             line += count
             offset += len(block)
     except BadFileError as error:
-        raise SourceError(f"{where}: {error}, or say `on_error: skip` to go on without such lines.") from error
+        raise SourceError(f"{where}: {error}, or set `on_error: skip` to go on without such lines.") from error
 
 
 def _whole_lines(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
@@ -62,7 +62,7 @@ def _whole_lines(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
         held.append(chunk[cut:])
         size += len(chunk) - cut
         if size > _LONGEST_LINE:
-            raise SourceError(f"{where}: a line is longer than {_LONGEST_LINE >> 20} MB. Perhaps the file is no text.")
+            raise SourceError(f"{where}: a line is longer than {_LONGEST_LINE >> 20} MB. Perhaps the file is not text.")
     if rest := b"".join(held):
         yield rest
 
@@ -76,7 +76,7 @@ def _split(block: bytes) -> tuple[np.ndarray, pa.LargeBinaryArray, int]:
     starts = np.zeros_like(ends)
     starts[1:] = ends[:-1] + 1
     ends -= (ends > starts) & (data[ends - 1] == ord("\r"))
-    # Lines and what is between them are alternate values of one array, because its offsets know no gaps.
+    # Lines and what is between them are alternate values of one array, because its offsets have no gaps.
     offsets = np.empty(2 * len(ends) + 1, np.int64)
     offsets[:-1:2], offsets[1::2], offsets[-1] = starts, ends, len(block)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
