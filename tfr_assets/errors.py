@@ -2,6 +2,7 @@
 
     TfrError
     ├── ConfigError       a dataset's YAML, or an argument, asks for something impossible
+    │   └── MissingPackage  what was asked for needs a package that is not installed; an ImportError, too
     ├── SourceError       raw data is missing, unreadable or not what its name says
     │   └── SourceChanged raw data is no longer what the inventory recorded
     ├── SchemaError       a column that a tf.Example cannot hold, named with its type
@@ -29,6 +30,10 @@ class TfrError(Exception):
 
 class ConfigError(TfrError):
     """A setting that cannot work. The message names the field and the remedy."""
+
+
+class MissingPackage(ConfigError, ImportError):
+    """A package that is not installed, and that only a part of this library needs. The message says how to get it."""
 
 
 class SourceError(TfrError):

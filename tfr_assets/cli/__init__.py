@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +65,10 @@ class _DatasetOrFiles(_Files):
         from tfr_assets.layout import data_root
 
         is_name = re.fullmatch("[A-Za-z0-9_]+", value) and not Path(value).exists()
-        if is_name and not (data_root() / value).is_dir():
+        if is_name and not (data_root() / value).is_dir() and find_project():
             from tfr_assets.components.config.load import dataset_names
 
-            if find_project() and value in dataset_names():
+            if value in dataset_names():
                 return data_root() / value
         return super().convert(value, param, ctx)
 
@@ -230,6 +231,7 @@ def _run_each(
     prepare(names[0])  # imports what steps need while this process imports Dagster
     try:
         with importing():
+            import_module("tfr_assets.cli.execute")
             from tfr_assets.cli.instance import log_folder, open_instance
             from tfr_assets.cli.terminal import stderr_to, steps_bar
 
@@ -283,7 +285,8 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
 
     files = find_record_files(paths)
     beside, notes = audit_folders(paths)
-    beside += audit_plans(paths, {report.path for report in beside})
+    unplanned, more = audit_plans(paths, {report.path for report in beside})
+    beside, notes = beside + unplanned, notes + more
     if not files and not beside:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
     reports = [*verify_files(files, as_json, max_record_bytes), *beside]
