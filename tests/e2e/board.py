@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -238,7 +239,7 @@ class Board:
         (run,) = self.server.wait_for_runs(dataset, before)
         return run
 
-    def shows(self, *texts: str) -> None:
+    def shows(self, *texts: str | re.Pattern[str]) -> None:
         """Waits until the page shows texts."""
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)

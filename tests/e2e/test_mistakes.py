@@ -13,7 +13,8 @@ def test_a_mistake_stays_where_it_is_until_it_is_mended(board: Board) -> None:
     file.write_text(right.replace("source:", "sorce:"))
     board.lineage("careless")
     board.press("Reload definitions")
-    board.shows("Definitions reloaded")
+    about = '{ assetNodes(assetKeys: [{path: ["careless", "raw"]}]) { description } }'
+    wait_for(lambda: "cannot be loaded" in str(board.server.query(about)), SECONDS)
     board.asset("careless", "raw")
     board.shows("This dataset cannot be loaded.", "line 3: sorce: ", "did you mean 'source'?", str(file))
     board.press("Materialize")
