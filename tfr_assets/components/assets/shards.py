@@ -218,8 +218,8 @@ def _together(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _story(key: str, shard: "ShardWritten") -> str:
     if not shard.written:
         return f"{key}: skipped, {shard.path} matches its manifest, input and settings"
-    size, rate = megabytes(shard.manifest.bytes), megabytes(shard.manifest.bytes / max(shard.seconds, 1e-9))
-    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate}/s)"
+    size, rate = megabytes(shard.manifest.bytes), shard.manifest.bytes / 1e6 / max(shard.seconds, 1e-9)
+    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate:,.1f} MB/s)"
 
 
 def _sum(shards: Sequence["ShardWritten"]) -> str:
