@@ -46,15 +46,15 @@ def test_what_the_terminal_did_stands_on_the_first_page_and_among_the_jobs(board
     subprocess.run(
         command, cwd=home, env=environment(project) | {"DAGSTER_HOME": str(home)}, check=True, timeout=SECONDS
     )
-    (run,) = board.server.runs("typed")
-    assert (run["jobName"], run["status"]) == ("Refresh_typed", "SUCCESS")
+    (run,) = board.server.runs_of_job("Refresh_typed")
+    assert run["status"] == "SUCCESS"
     board.open("")
     board.shows("Timeline", "Refresh_typed")
     board.page.set_viewport_size({"width": 1440, "height": 5000})  # it shows no more jobs than there is room for
     board.open("jobs")
     board.shows(re.compile(r"^Refresh_typed$"))
     wait_for(lambda: bool(re.search(r"Refresh_typed\s+\S.* ago", board.page.locator("body").inner_text())), SECONDS)
-    story = board.story(run)
+    story = board.story(run, "typed on one page: ")
     for says in (
         "typed: 1,000 rows",
         "typed: 1,000 records of 2 features in 2 shards, of which this run takes 2",
