@@ -1,0 +1,91 @@
+"""Records by number → columns, by one thread at a time, with errors that name the record."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tfr_assets.errors import DamagedFile, OutOfMemory
+from tfr_assets.reading.access.gather import Gathered, gather
+from tfr_assets.reading.access.open_files import OpenFiles
+from tfr_assets.records.arrow.buffers import Buffer
+from tfr_assets.records.arrow.ragged import put_together
+from tfr_assets.records.examples.decoder import Decoder
+from tfr_assets.records.examples.ranges import Columns
+from tfr_assets.records.frames.scan import Fault, FaultKind
+from tfr_assets.records.frames.skipped import told
+from tfr_assets.records.schema.features import FeatureSpec
+
+
+class RecordDecoder:
+    """Reads and decodes records. One thread at a time may use it.
+
+    Args:
+        files: The files.
+        firsts: As for `gather`.
+        spec: How the records are parsed.
+        names: The columns to decode, by base name.
+        nulls: As for `Decoder`.
+        skip: Whether damaged records are left out.
+
+    Raises:
+        ConfigError: The spec holds what cannot be decoded here.
+    """
+
+    def __init__(
+        self, files: OpenFiles, firsts: np.ndarray, spec: FeatureSpec, names: tuple[str, ...], nulls: bool, skip: bool
+    ) -> None:
+        self._files, self._firsts, self._spec, self._skip = files, firsts, spec, skip
+        self._decoder = Decoder(spec, {part.name for name in names for part in spec.columns[name]}, nulls)
+        self._memory = Buffer()
+
+    def decode(self, records: np.ndarray, threads: int = 1) -> tuple[Columns, dict[int, Fault]]:
+        """Returns the columns of records, a row each, as they were asked for, and what is wrong with others.
+
+        Args:
+            records: int64 of shape (n,): their numbers, in any order, also several times.
+            threads: How many read at once.
+
+        Raises:
+            StaleError: A file is not the one that was opened.
+            DamagedFile: A file cannot be read; or a record is damaged, unless these are left out.
+            OutOfMemory: The records do not fit into memory.
+        """
+        try:
+            found = gather(self._files, self._firsts, records, self._memory.take, threads)
+            faults = {**found.faults}
+            self._refuse(faults)
+            frames = found.frames
+            self._decoder.start(len(frames))
+            if problems := self._decoder.add(found.buffer, frames):
+                for problem in problems:
+                    number = int(frames[problem.index, 2])
+                    faults[number] = self._misfit(number, problem.text)
+                self._refuse(faults)
+                frames = np.delete(frames, [problem.index for problem in problems], 0)
+                problems = self._decoder.add(found.buffer, frames)
+                assert not problems
+            return put_together(self._spec, self._decoder.finish()), dict(sorted(faults.items()))
+        except MemoryError as error:
+            raise OutOfMemory(
+                f"there is no memory for {len(records)} records; ask for fewer at once, or use a smaller batch_size, "
+                "fewer workers or columns"
+            ) from error
+
+    def payloads(self, records: np.ndarray, threads: int = 1) -> tuple[list[bytes], dict[int, Fault]]:
+        """Returns the bytes of records instead; arguments, faults and errors as for `decode`."""
+        found = gather(self._files, self._firsts, records, self._memory.take, threads)
+        self._refuse(found.faults)
+        return _payloads(found), dict(found.faults)
+
+    def _misfit(self, number: int, text: str) -> Fault:
+        index = int(np.searchsorted(self._firsts, number, "right")) - 1
+        file, record = self._files[index], number - int(self._firsts[index])
+        return Fault(file.path, record, int(file.bounds[record]) + 12, FaultKind.FEATURES, text)
+
+    def _refuse(self, faults: Mapping[int, Fault]) -> None:
+        if faults and not self._skip:
+            raise DamagedFile(told(list(faults.values())))
+
+
+def _payloads(found: Gathered) -> list[bytes]:
+    return [found.buffer[start : start + size].tobytes() for start, size, _ in found.frames.tolist()]
