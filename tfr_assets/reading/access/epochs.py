@@ -82,7 +82,7 @@ class ResumableBatches:
         """Returns where this iterator is: a few hundred bytes as JSON.
 
         It says how many records each worker has taken, provided that all have taken as many batches, as they do in
-        step with each other. Where they have not, keep the states of all of them.
+        step with each other and with `even`. Where they have not, keep the states of all of them.
 
         Raises:
             ConfigError: Records were left out because of damage, in a way that the place is not known.
@@ -93,9 +93,7 @@ class ResumableBatches:
                 "tfr_assets.open(…).batches(on_error='skip'), where they do"
             )
         plan, order = self._plan, self._plan.order
-        taken = list(self._taken)
-        if self._given:
-            taken.append([plan.shard[1], self._given])
+        taken = [*self._taken, [plan.shard[1], self._given]]
         return State(
             plan.fingerprint, order.shuffle, order.block, order.seed, self._epoch, taken, plan.batch_size
         ).to_json()
@@ -120,7 +118,8 @@ class ResumableBatches:
         found.check(self._plan.fingerprint, self._plan.order)
         self._batches.close()
         self._plan = replace(self._plan, order=replace(self._plan.order, seed=found.seed))
-        self._epoch, self._taken, self._given = found.epoch, [list(entry) for entry in found.taken], 0
+        taken = [list(entry) for entry in found.taken if entry[1]]
+        self._epoch, self._taken, self._given = found.epoch, taken, 0
         self._batches = self._run()
 
     @property
@@ -161,7 +160,9 @@ class ResumableBatches:
             try:
                 with closing(self._pass):
                     for batch in self._pass:
-                        self._given += plan.batch_size
+                        self._given += plan.batch_size  # beyond its own share, for those whose shares are longer
+                        if plan.even == "drop":
+                            self._given = min(self._given, len(share))
                         yield batch
             finally:
                 self._skipped, self._pass = self.skipped, None

@@ -64,6 +64,7 @@ class State:
             all(isinstance(count, int) and count >= 0 for count in counts)
             and isinstance(self.seed, int)
             and isinstance(self.taken, list | tuple)
+            and len(self.taken) > 0
             and all(map(_is_entry, self.taken))
         )
 
@@ -85,7 +86,8 @@ class State:
             )
         if (self.shuffle, self.block) != (order.shuffle, order.block):
             raise ConfigError(
-                f"the state is of shuffle={self.shuffle!r}, this iterator has shuffle={order.shuffle!r}; give the same"
+                f"the state is of shuffle={self.shuffle or False!r}, this iterator has "
+                f"shuffle={order.shuffle or False!r}; give the same"
             )
 
 
@@ -102,11 +104,7 @@ def joint_state(states: Sequence[State]) -> State:
     first = states[0]
     if len(states) == 1:
         return first
-    if not all(state.taken for state in states):
-        raise ConfigError("the states of several workers are wanted, but not all are of the middle of an epoch")
-    if {replace(state, taken=state.taken[:-1]) for state in map(_frozen, states)} != {
-        replace(_frozen(first), taken=_frozen(first).taken[:-1])
-    }:
+    if len({replace(state, taken=state.taken[:-1]) for state in map(_frozen, states)}) > 1:
         raise ConfigError("the states are not of the same epoch of the same data; give those of one moment")
     workers = [state.taken[-1][0] for state in states]
     if workers != [len(states)] * len(states):
