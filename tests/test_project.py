@@ -56,7 +56,9 @@ def test_the_named_project_comes_first(elsewhere: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("TFR_PROJECT", str(elsewhere / "there"))
     assert current_project().root == elsewhere / "there"
     monkeypatch.setenv("TFR_PROJECT", str(elsewhere))
-    with pytest.raises(ConfigError, match=r"is no Dagster project: it has no pyproject.toml with \[tool.dg.project\]"):
+    with pytest.raises(
+        ConfigError, match=r"is not a Dagster project: it has no pyproject.toml with \[tool.dg.project\]"
+    ):
         current_project()
 
 

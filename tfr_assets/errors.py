@@ -19,7 +19,7 @@ from collections.abc import Collection
 
 
 class TfrError(Exception):
-    """A problem in the user's world rather than a bug: its message is meant to be read.
+    """A problem of the user's data or settings rather than a bug: its message is for the user.
 
     Attributes:
         shards: Keys of the shards that must be written again, where these are the problem.
@@ -65,6 +65,6 @@ class DamagedFile(TfrError):
 
 
 def suggestion(name: object, known: Collection[str], otherwise: str) -> str:
-    """Returns the question whether a close one of the known names was meant, or else `otherwise` and all of them."""
+    """Returns `did you mean …?` with a known name that is close, or else `otherwise` and all of them."""
     close = difflib.get_close_matches(str(name), list(known), n=1)
     return f"did you mean {close[0]!r}?" if close else f"{otherwise} {', '.join(known)}"

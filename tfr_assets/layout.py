@@ -185,6 +185,11 @@ class Layout:
         """Folder of what was measured of the writers."""
         return self.folder / "writers"
 
+    def measurements(self) -> list[Path]:
+        """Returns the files of what was measured, which are all sealed; pictures and tables for people are not."""
+        folders = (self.readers, self.readers / "before", self.writers)
+        return [path for folder in folders for path in sorted(folder.glob("[!.]*.json"))]
+
     def shard_path(self, shard: str | Shard) -> Path:
         """Returns the file of a shard, given it or its partition key, named as TFDS names them."""
         split, _, place = (shard if isinstance(shard, str) else shard.key).partition("-")

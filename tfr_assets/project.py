@@ -80,7 +80,7 @@ def find_project(start: Path | None = None) -> Project | None:
         folder = Path(named).expanduser().absolute()
         if found := _project_in(folder):
             return found
-        raise ConfigError(f"{folder} is no Dagster project: it has no pyproject.toml with [tool.dg.project]")
+        raise ConfigError(f"{folder} is not a Dagster project: it has no pyproject.toml with [tool.dg.project]")
     here = (start or Path.cwd()).absolute()
     return next((found for folder in (here, *here.parents) if (found := _project_in(folder))), None)
 

@@ -15,7 +15,7 @@ from tfr_assets.bench.process.fresh import fresh_processes
 from tfr_assets.bench.readers.measure import measure_readers
 from tfr_assets.bench.readers.measurement import Measurement, Pass
 from tfr_assets.bench.readers.options import BenchOptions
-from tfr_assets.bench.readers.slow_server import Storage, served, slow_server
+from tfr_assets.bench.readers.slow_server import Storage, slow_server, with_urls
 from tfr_assets.layout import Layout
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.locate.record_files import RecordFiles
@@ -143,7 +143,7 @@ def _many_files(flights: pa.Table, folder: Path) -> RecordFiles:
 
 def _measure_far(layout: Layout) -> Iterator[Line]:
     with slow_server(layout.folder, _FAR) as url:
-        files = served(locate(layout.folder, "shards"), layout.folder, url)
+        files = with_urls(locate(layout.folder, "shards"), layout.folder, url)
         for step_ms, (naive, *others) in _FAR_READERS.items():
             options = BenchOptions(_FAR_BATCH, only=(naive, *others), repeats=1, step_ms=step_ms)
             speed = {reader: each.cold.median for reader, each in _measured(files, options).items()}

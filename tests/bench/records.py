@@ -13,8 +13,8 @@ import pyarrow as pa
 from tests.bench.measuring import Line, alternate, ratio, spread
 from tfr_assets.records.examples.encoder import ExampleEncoder
 from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.merge import copy_range
-from tfr_assets.records.frames.report import examine
 from tfr_assets.records.schema.derive import derive_spec
 from tfr_assets.storage.atomic import write_all
 

@@ -64,6 +64,14 @@ class Ui:
         ]
         wait_for(self._answers, 600)
 
+    def look_every(self, seconds: int) -> None:
+        """Sets how often the daemon looks for dead runs, from its next start on."""
+        text = (PACKAGE.parent / "dagster.yaml").read_text()
+        settings = yaml.safe_load(text.replace("base_dir: .dagster", f"base_dir: {self.terminal.home}"))
+        settings["run_monitoring"]["poll_interval_seconds"] = seconds
+        settings["run_coordinator"]["config"] = {"dequeue_interval_seconds": 1}
+        self.terminal.configure(settings)
+
     def kill(self) -> None:
         """Kills all processes at once, and with them those of the runs that they launched."""
         for process in self.processes:
@@ -104,15 +112,11 @@ class Ui:
 @pytest.fixture(scope="module")
 def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
     terminal = Terminal(tmp_path_factory.mktemp("ui"), env={"DAGSTER_DISABLE_TELEMETRY": "1"})
-    text = (PACKAGE.parent / "dagster.yaml").read_text().replace("base_dir: .dagster", f"base_dir: {terminal.home}")
-    settings = yaml.safe_load(text)
-    settings["run_monitoring"]["poll_interval_seconds"] = 1
-    settings["run_coordinator"]["config"] = {"dequeue_interval_seconds": 1}
-    terminal.configure(settings)
+    started = Ui(terminal)
+    started.look_every(1)
     (terminal.root / "workspace.yaml").write_text((PACKAGE.parent / "workspace.yaml").read_text())
     with terminal.instance():  # makes the databases
         pass
-    started = Ui(terminal)
     started.start()
     yield started
     started.kill()
@@ -158,7 +162,7 @@ def test_a_run_of_the_terminal_can_be_stopped_in_the_ui(ui: Ui) -> None:
     ui.terminal.hold.unlink()
 
 
-def test_a_run_whose_ui_was_killed_is_ended_and_launched_again_when_the_ui_is_back(ui: Ui) -> None:
+def test_a_run_whose_ui_was_killed_is_ended_at_once_and_launched_again_when_the_ui_is_back(ui: Ui) -> None:
     ui.terminal.hold.touch()
     (ui.terminal.root / "held").unlink(missing_ok=True)
     killed = ui.launch_raw()
@@ -166,6 +170,7 @@ def test_a_run_whose_ui_was_killed_is_ended_and_launched_again_when_the_ui_is_ba
     ui.kill()
     assert run_of(ui, killed).status is Status.STARTED
     ui.terminal.hold.unlink()
+    ui.look_every(3600)  # so that the first look is the only one
     ui.start()
     wait_for_status(ui, killed, Status.FAILURE)
     with ui.terminal.instance() as instance:

@@ -121,7 +121,7 @@ def test_json_carries_notes_too(file: Path) -> None:
     assert done.returncode == 0
     notes = {report["path"]: report["notes"] for report in json.loads(done.stdout) if report["ok"]}
     assert notes[str(file)] == []
-    assert "no manifest vouches for it" in notes[str(foreign)][0]
+    assert "no manifest describes it" in notes[str(foreign)][0]
     assert "left by a process that was killed" in notes[str(left)][0]
 
 
@@ -209,7 +209,7 @@ def test_inspect_shows_records_that_are_no_examples(tmp_path: Path) -> None:
     path.write_bytes(frame(b"hello") + frame(b"\xff\xfe"))
     done = tfr("inspect", path)
     assert done.returncode == 0
-    assert "2 of 2 sampled records are no tf.Example" in done.stdout
+    assert "2 of 2 sampled records are not tf.Examples" in done.stdout
     assert "hello" in done.stdout
     assert "0xfffe" in done.stdout
 

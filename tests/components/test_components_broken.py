@@ -131,7 +131,7 @@ def test_the_command_line_lists_all_and_loads_the_good_one(home: Path) -> None:
     assert "Traceback" not in listed.stderr
     script = "from tfr_assets.components.config.load import load_definitions as load\n"
     script += "load('good').resolve_job_def('Refresh_good')"
-    good = run(home, "-c", script)  # what `tfr run` executes; the run itself would compile the copy's kernels anew
+    good = run(home, "-c", script)  # what `tfr run` executes; the run itself would compile the copy's kernels again
     assert good.returncode == 0, good.stderr[-3000:]
     bad = run(home, "-m", "tfr_assets.cli", "run", "broken_4")
     assert bad.returncode == 2

@@ -92,5 +92,5 @@ def test_a_refresh_evaluates_it_once_and_shows_it_as_a_warning(
     assert one.ok
     said = [log.user_message for log in project.instance.all_logs(ran.run.run_id) if log.level >= 20]
     stories = [each for each in said if ": wrote 250 records, " in each and each.endswith(" MB/s)")]
-    assert len(stories) == SHARDS  # a line a shard: how many, how large, how fast
+    assert len(stories) == SHARDS  # a line per shard: how many, how large, how fast
     assert not [log for log in project.instance.all_logs(one.run.run_id) if log.level >= 30]  # and no warning

@@ -16,7 +16,7 @@ from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.components.assets.bench import Bench
 from tfr_assets.components.assets.reader_checks import judge_reader
 from tfr_assets.components.config.component import TFRecordDataset
-from tfr_assets.reading.names import READER_NAMES
+from tfr_assets.reading import registry
 
 READERS = ["naive", "vectorized"]
 
@@ -97,7 +97,7 @@ def test_settings_of_the_yaml_arrive() -> None:
 
     assert made().bench == Bench()
     assert made(bench={"readers": {}}).bench == Bench(readers=BenchOptions())
-    assert BenchOptions().readers == READER_NAMES
+    assert BenchOptions().readers == tuple(registry.READERS)
     settings = {"batch_size": 64, "epochs": 3, "repeats": 5, "only": READERS, "step_ms": 2, "decode_ms": 0.5}
     assert made(bench={"readers": settings}).bench.readers == BenchOptions(64, 3, 5, tuple(READERS), 2, 0.5)
 

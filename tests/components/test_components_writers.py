@@ -8,7 +8,8 @@ import dagster as dg
 import pytest
 from PIL import Image
 
-from tfr_assets.bench.writers.options import MEASURED, SEED, WriterTrials
+from tfr_assets.bench.writers.measured import MEASURED, SEED
+from tfr_assets.bench.writers.options import WriterTrials
 from tfr_assets.components.assets.readers import POOL
 from tfr_assets.components.config.component import TFRecordDataset
 from tfr_assets.components.config.fields import parse_writers
@@ -112,7 +113,7 @@ def test_without_raw_the_message_says_so(project: Project, make_dataset: Callabl
 def test_the_writers_are_those_that_there_are() -> None:
     from tfr_assets.writing.writers.registry import WRITERS
 
-    assert set(MEASURED) == {*WRITERS, SEED}
+    assert set(MEASURED) == {*WRITERS, "serial", "locked", SEED}
 
 
 @pytest.mark.parametrize(

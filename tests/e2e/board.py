@@ -91,7 +91,7 @@ class Server:
         return runs
 
     def statuses(self, dataset: str) -> list[str]:
-        """What became of all runs of a dataset, the latest first."""
+        """The result of all runs of a dataset, the latest first."""
         return [run["status"] for run in self.runs(dataset)]
 
     def wait_for_runs(self, dataset: str, before: int, count: int = 1) -> list[dict[str, Any]]:

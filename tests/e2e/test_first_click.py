@@ -20,7 +20,7 @@ def test_planned_numbers_of_shards_need_no_reload(board: Board) -> None:
     run = board.materialize("Materialize all", "All")
     assert (run["jobName"], run["status"]) == ("Refresh_auto", "SUCCESS")
     board.lineage("auto")
-    board.shows("2 partitions")  # one a split
+    board.shows("2 partitions")  # one per split
 
 
 def test_what_is_measured_has_a_group_of_its_own_and_one_run(board: Board) -> None:

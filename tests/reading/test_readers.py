@@ -1,6 +1,7 @@
 """Every reader gives every record of its files exactly once, and the batches that the spec promises."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,12 @@ import tensorflow as tf
 
 from tfr_assets.layout import Layout
 from tfr_assets.reading.locate.files import locate
-from tfr_assets.reading.names import READER_NAMES
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS
 from tfr_assets.reading.tensors.spec import element_spec
 
 Written = Callable[..., Layout]
-IN_PROCESS = [name for name in READERS if name not in ("file_queue", "data_service")]
-IN_ORDER = [name for name in IN_PROCESS if name not in ("interleave", "autotuned", "sharded", "bounded")]
+IN_PROCESS = [name for name, reader in READERS.items() if not reader.uses_processes]
 
 
 def table(rows: int) -> pa.Table:
@@ -56,8 +56,16 @@ def expected(source: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def test_every_name_has_its_reader_and_every_reader_its_name() -> None:
-    assert list(READER_NAMES) == list(READERS)
+def test_the_table_knows_the_limits_of_readers() -> None:
+    assert {name for name, reader in READERS.items() if reader.uses_processes} == {"file_queue", "data_service"}
+    unordered = {"interleave", "autotuned", "sharded", "bounded", "file_queue", "data_service"}
+    assert {name for name, reader in READERS.items() if not reader.keeps_order} == unordered
+    assert all(reader.keeps_order and reader.reads_urls for reader in READERS.values() if not reader.drawback)
+
+
+def test_the_documentation_names_every_reader() -> None:
+    text = (Path(__file__).parent.parent.parent / "docs" / "reading.md").read_text()
+    assert [name for name in READERS if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize("on_error", ["unchecked", "raise", "skip"])
@@ -66,7 +74,7 @@ def test_every_reader_gives_every_record_once(written: Written, reader: str, on_
     source = table(50)
     dataset = READERS[reader](locate(written(source).folder), ReadOptions(7, on_error=on_error))
     found = rows_of(dataset)
-    if reader not in IN_ORDER:
+    if not READERS[reader].keeps_order:
         found.sort(key=lambda row: int(row["id"]))
     assert found == expected(source)
 

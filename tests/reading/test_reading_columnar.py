@@ -27,7 +27,7 @@ from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.batches import batches
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.locate.shares import plan_files, ranges_of, share_of
-from tfr_assets.reading.native.columnar import rebatched
+from tfr_assets.reading.native.decoded_batches import rebatch
 from tfr_assets.reading.native.read_ahead import Ahead
 from tfr_assets.records.arrow import buffers as memory
 from tfr_assets.records.arrow.arrays import Ragged, Strings
@@ -377,7 +377,7 @@ def test_what_goes_wrong_behind_a_url_is_told(written: Written, far: AbstractFil
     far.pipe(path, bytes(content))
     with pytest.raises(DamagedFile, match=rf"memory:/{path}: record \d+ at byte \d+: data CRC is wrong") as caught:
         list(batches(files))
-    assert str(caught.value).endswith("; on_error='skip' passes over it")  # nothing that looks at folders helps here
+    assert str(caught.value).endswith("; on_error='skip' skips it")  # nothing that looks at folders helps here
     with pytest.warns(UserWarning, match="1 of 50 records"):
         assert sum(len(batch["id"]) for batch in batches(files, on_error="skip")) == 49
     far.rm(path)
@@ -478,14 +478,14 @@ def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, monkeypatch: pyte
         assert sum(sizes(batches(layout.folder, 500))) == rows
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert max(peaks) < 12e6  # of 15 MB; the scan's own buffers take 3 MB a thread
+    assert max(peaks) < 12e6  # of 15 MB; the scan's own buffers take 3 MB per thread
 
 
 @given(pieces=st.lists(st.integers(1, 9), max_size=12), size=st.integers(1, 10), drop=st.booleans())
 @examples(60)
 def test_pieces_of_any_size_become_batches(pieces: list[int], size: int, drop: bool) -> None:
     bounds = np.cumsum([0, *pieces])
-    found = rebatched(({"id": np.arange(a, b)} for a, b in pairwise(bounds)), size, drop)
+    found = rebatch(({"id": np.arange(a, b)} for a, b in pairwise(bounds)), size, drop)
     flat = [batch["id"].tolist() for batch in found]  # type: ignore[union-attr]
     total = sum(pieces)
     assert list(chain(*flat)) == list(range(total // size * size if drop else total))

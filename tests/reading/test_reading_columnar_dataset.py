@@ -20,8 +20,9 @@ from tests.records.tables import Table, tables
 from tfr_assets.errors import ConfigError, SchemaError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.locate.files import locate
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
+from tfr_assets.reading.registry import READERS
 from tfr_assets.reading.tensors.hand_over import HandedOver
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.schema.features import FeatureOptions

@@ -1,4 +1,4 @@
-"""Damage in mid-epoch: named with file, record and byte, or passed over and reported."""
+"""Damage in mid-epoch: named with file, record and byte, or skipped and reported."""
 
 import re
 import warnings
@@ -13,7 +13,8 @@ import tfr_assets
 from tfr_assets.errors import DamagedFile
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.locate.files import locate
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS
 from tfr_assets.records.frames.index import read_index
 
 Written = Callable[..., Layout]

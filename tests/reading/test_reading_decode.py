@@ -15,7 +15,7 @@ import tfr_assets
 from tests.sources import media_files, recordings
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout
-from tfr_assets.reading.pipelines import READERS
+from tfr_assets.reading.registry import READERS
 
 Written = Callable[..., Layout]
 

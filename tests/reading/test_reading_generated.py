@@ -14,8 +14,8 @@ import tensorflow as tf
 
 import tfr_assets
 from tfr_assets.layout import Layout
-from tfr_assets.reading.readers import generated as generated_module
-from tfr_assets.reading.readers.generated import generated
+from tfr_assets.reading.readers import from_generator as generated_module
+from tfr_assets.reading.readers.generators import from_generator
 
 NUMBER = tf.TensorSpec((), tf.int64)
 PAIR = (tf.TensorSpec((None,), tf.string), tf.TensorSpec((), tf.string))
@@ -35,14 +35,14 @@ def values(dataset: tf.data.Dataset) -> list[int]:
 
 
 def test_it_gives_what_the_generator_does_in_every_epoch() -> None:
-    dataset = generated(up_to, NUMBER)
+    dataset = from_generator(up_to, NUMBER)
     assert dataset.element_spec == NUMBER
     assert values(dataset) == values(dataset) == [0, 1, 2]
     assert values(dataset.repeat(2)) == [0, 1, 2] * 2
 
 
 def test_several_at_once_are_strings_with_their_shapes() -> None:
-    dataset = generated(pairs, PAIR)
+    dataset = from_generator(pairs, PAIR)
     assert dataset.element_spec == PAIR
     found = [(some.tolist(), word) for some, word in dataset.as_numpy_iterator()]
     assert found == [([b"a", b"\0b"], b"one"), ([], b"")]
@@ -51,7 +51,7 @@ def test_several_at_once_are_strings_with_their_shapes() -> None:
 _NESTED = """
 import numpy as np
 import tensorflow as tf
-from tfr_assets.reading.readers.generated import generated
+from tfr_assets.reading.readers.generators import generated
 count = lambda stop: iter(np.arange(stop))
 list(tf.data.Dataset.range(2).flat_map(lambda stop: generated(count, tf.TensorSpec((), tf.int64), [stop])))
 """
@@ -65,10 +65,10 @@ def test_within_another_dataset_nothing_is_complained_of(tmp_path: Path) -> None
 
 
 def test_iterators_are_independent() -> None:
-    dataset = generated(up_to, NUMBER)
+    dataset = from_generator(up_to, NUMBER)
     one, other = iter(dataset), iter(dataset)
     assert [int(next(one)), int(next(one)), int(next(other)), int(next(one)), int(next(other))] == [0, 1, 0, 2, 1]
-    zipped = tf.data.Dataset.zip(dataset, generated(lambda: up_to(2), NUMBER))
+    zipped = tf.data.Dataset.zip(dataset, from_generator(lambda: up_to(2), NUMBER))
     assert [(int(a), int(b)) for a, b in zipped] == [(0, 0), (1, 1)]
 
 
@@ -84,9 +84,9 @@ def captured_by_another(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 def test_a_generator_is_kept_for_as_long_as_any_dataset_or_iterator_of_it_and_no_longer() -> None:
     before = kept()
-    iterator = iter(generated(up_to, NUMBER).map(lambda value: value + 1).repeat(2).prefetch(1))
-    nested = captured_by_another(generated(up_to, NUMBER).map(lambda value: value + 10))
-    traced = tf.data.Dataset.range(2).flat_map(lambda stop: generated(up_to, NUMBER, (stop + 1,)))
+    iterator = iter(from_generator(up_to, NUMBER).map(lambda value: value + 1).repeat(2).prefetch(1))
+    nested = captured_by_another(from_generator(up_to, NUMBER).map(lambda value: value + 10))
+    traced = tf.data.Dataset.range(2).flat_map(lambda stop: from_generator(up_to, NUMBER, (stop + 1,)))
     assert kept() == before + 3
     assert [int(value) for value in iterator] == [1, 2, 3] * 2
     for _ in range(2):
@@ -111,13 +111,13 @@ def test_reading_again_and_again_keeps_nothing(written: Callable[..., Layout]) -
 
 def test_it_takes_arguments_within_other_datasets() -> None:
     stops = tf.data.Dataset.range(4)
-    nested = stops.interleave(lambda stop: generated(up_to, NUMBER, (stop,)), cycle_length=4, num_parallel_calls=4)
+    nested = stops.interleave(lambda stop: from_generator(up_to, NUMBER, (stop,)), cycle_length=4, num_parallel_calls=4)
     assert sorted(values(nested)) == [0, 0, 0, 1, 1, 2]
-    assert values(stops.flat_map(lambda stop: generated(up_to, NUMBER, (stop,)))) == [0, 0, 1, 0, 1, 2]
+    assert values(stops.flat_map(lambda stop: from_generator(up_to, NUMBER, (stop,)))) == [0, 0, 1, 0, 1, 2]
 
 
 def test_it_runs_within_a_function() -> None:
-    dataset = generated(up_to, NUMBER)
+    dataset = from_generator(up_to, NUMBER)
 
     @tf.function
     def total() -> tf.Tensor:
@@ -136,7 +136,7 @@ def test_a_generator_is_closed_with_its_iterator() -> None:
         finally:
             closed.set()
 
-    iterator = iter(generated(endless, NUMBER).prefetch(2))
+    iterator = iter(from_generator(endless, NUMBER).prefetch(2))
     next(iterator)
     del iterator
     gc.collect()
@@ -148,7 +148,7 @@ def test_what_it_raises_is_an_error() -> None:
         yield np.int64(1)
         raise ValueError("no second one")
 
-    iterator = iter(generated(failing, NUMBER))
+    iterator = iter(from_generator(failing, NUMBER))
     next(iterator)
     with pytest.raises(tf.errors.InvalidArgumentError, match="no second one"):
         next(iterator)

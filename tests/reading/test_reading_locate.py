@@ -60,7 +60,7 @@ def test_paths_of_every_sort(numbers: Layout, monkeypatch: pytest.MonkeyPatch) -
 
 def test_files_beside_the_shards_are_not_read(numbers: Layout) -> None:
     (numbers.shards / "sample-train.tfrecord-00000-of-00003.tmp").write_bytes(b"half a shard")
-    (numbers.shards / "sample-train.tfrecord-00003-of-00004").write_bytes(b"no manifest vouches for it")
+    (numbers.shards / "sample-train.tfrecord-00003-of-00004").write_bytes(b"no manifest describes it")
     assert len(locate(numbers.folder).paths) == 3
 
 
@@ -147,7 +147,7 @@ def test_a_file_without_manifest_is_refused(numbers: Layout) -> None:
 
 def test_a_folder_of_foreign_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.tfrecord").write_bytes(b"")
-    with pytest.raises(StaleError, match=r"is no dataset, and no manifest in .*TFRecordDataset"):
+    with pytest.raises(StaleError, match=r"is not a dataset, and no manifest in .*TFRecordDataset"):
         locate(tmp_path)
 
 

@@ -13,13 +13,13 @@ from tfr_assets.bench.readers.measure import Measured, data_version, measure_rea
 from tfr_assets.bench.readers.measurement import Measurement, load, load_before
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.bench.readers.passes import read_passes
-from tfr_assets.bench.readers.slow_server import Storage, served, slow_server
+from tfr_assets.bench.readers.slow_server import Storage, slow_server, with_urls
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import Layout
-from tfr_assets.reading import pipelines
+from tfr_assets.reading import registry
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.reading.pipelines import ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
 
 FOREVER = 1e9
 
@@ -114,10 +114,10 @@ def test_a_reader_of_other_records_is_found_out(
     numbers: Layout, monkeypatch: pytest.MonkeyPatch, change: str, measured: Measured
 ) -> None:
     def wrong(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
-        batches = pipelines.READERS["vectorized"](files, options)
+        batches = registry.READERS["vectorized"](files, options)
         return batches.take(1) if change == "lose" else batches.repeat(2)
 
-    monkeypatch.setitem(pipelines.READERS, "naive", wrong)
+    monkeypatch.setitem(registry.READERS, "naive", wrong)
     passes = read_passes(locate(numbers.folder), "naive", BenchOptions(batch_size=4), FOREVER)
     came = 4 if change == "lose" else 20
     assert [each.records for each in passes] == [came, came]
@@ -132,7 +132,7 @@ def test_a_warm_pass_ends_when_its_time_is_over_and_a_first_one_does_not(numbers
 def test_files_are_read_over_the_network_just_the_same(numbers: Layout) -> None:
     near = locate(numbers.folder)
     with slow_server(numbers.folder, Storage(0, 1000)) as url:
-        far = served(near, numbers.folder, url)
+        far = with_urls(near, numbers.folder, url)
         assert all(path.startswith(f"{url}/shards/sample-train.tfrecord-0000") for path in far.paths)
         passes = read_passes(far, "vectorized", BenchOptions(batch_size=4), FOREVER)
         assert [(each.records, each.whole) for each in passes] == [(10, True), (10, True)]
@@ -149,7 +149,7 @@ def test_what_parses_elsewhere_is_left_out_where_decoding_is_simulated() -> None
     assert set(BenchOptions().readers) - set(BenchOptions(decode_ms=1).readers) == {"data_service"}
 
 
-@pytest.mark.parametrize("reader", [name for name in ("naive", "vectorized", "columnar") if name in pipelines.READERS])
+@pytest.mark.parametrize("reader", [name for name in ("naive", "vectorized", "columnar") if name in registry.READERS])
 def test_simulated_decoding_costs_its_time_by_the_record(numbers: Layout, reader: str) -> None:
     files = locate(numbers.folder)
     passes = read_passes(files, reader, BenchOptions(batch_size=10, decode_ms=10), FOREVER)

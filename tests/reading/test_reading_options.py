@@ -14,7 +14,8 @@ import tfr_assets
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError, WriteError
 from tfr_assets.layout import Layout
 from tfr_assets.reading.locate.files import locate
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS
 from tfr_assets.records.schema.features import FeatureOptions
 
 from .datasets import write_dataset
@@ -143,7 +144,8 @@ import os, resource, sys
 import tensorflow as tf
 import tfr_assets
 from tfr_assets.reading.locate.files import locate
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS
 files = locate(sys.argv[1], "shards")
 list(tf.data.Dataset.range(1))  # TensorFlow's own descriptors
 resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))

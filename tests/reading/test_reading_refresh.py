@@ -17,7 +17,8 @@ from tests.waiting import wait_for
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.locate.files import locate
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS
 from tfr_assets.records.frames.index import read_index
 
 from .test_reading_queue import children

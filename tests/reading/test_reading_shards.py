@@ -15,7 +15,8 @@ from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.shares import plan_files
-from tfr_assets.reading.pipelines import READERS, ReadOptions
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import FeatureSpec
 

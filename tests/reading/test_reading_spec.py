@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfr_assets.layout import Layout
 from tfr_assets.reading.read import read
-from tfr_assets.reading.tensors.spec import element_spec, typed
+from tfr_assets.reading.tensors.spec import cast_tensors, element_spec
 from tfr_assets.records.schema.features import FeatureOptions
 
 from .datasets import spec_of
@@ -214,4 +214,4 @@ def test_the_element_spec_is_that_of_the_elements(written: Written, drop_remaind
 def test_what_needs_no_change_is_passed_on() -> None:
     spec = spec_of(pa.table({"a": pa.array([1]), "b": pa.array([1.0]), "c": pa.array(["x"])}))
     parsed = {"a": tf.constant([1], tf.int64), "b": tf.constant([1.0]), "c": tf.constant(["x"])}
-    assert all(tensor is parsed[name] for name, tensor in typed(spec, parsed).items())
+    assert all(tensor is parsed[name] for name, tensor in cast_tensors(spec, parsed).items())

@@ -15,7 +15,7 @@ from tfr_assets.layout import Layout, index_path, manifest_path
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.locate.shares import plan_files
 from tfr_assets.reading.native.verified_files import verified_path
-from tfr_assets.reading.pipelines import READERS
+from tfr_assets.reading.registry import READERS
 from tfr_assets.records.frames import marks
 from tfr_assets.records.frames.index import read_index
 
@@ -163,7 +163,7 @@ def test_the_merged_file_must_be_of_these_shards(layout: Layout) -> None:
     older = write_version(layout.folder.parent / "other", 1)
     for place in (Path, manifest_path, index_path):
         shutil.copyfile(place(older.merged_path()), place(layout.merged_path()))
-    with pytest.raises(StaleError, match="holds other records than the shards; `tfr run sample` merges them anew"):
+    with pytest.raises(StaleError, match="holds other records than the shards; `tfr run sample` merges them again"):
         tfr_assets.read(layout.folder, reader="merged")
 
 

@@ -1,4 +1,4 @@
-"""Decoding payloads that lie in memory, and columns as lists a row."""
+"""Decoding payloads that lie in memory, and columns as lists per row."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The TFRecord format once more, slow and obvious: the compiled kernels are held against it.
+"""The TFRecord format once more, slow and obvious: the compiled kernels are compared with it.
 
 Imports nothing of the package.
 """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tfr_assets.records.examples.encoder import Frames
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames.compression import detect_compression
-from tfr_assets.records.frames.report import FileReport, examine
+from tfr_assets.records.frames.examine import FileReport, examine
 from tfr_assets.records.frames.scan import FaultKind
 from tfr_assets.records.kernels.crc32c import masked_crc32c
 from tfr_assets.records.kernels.digest import digest_frames, to_text

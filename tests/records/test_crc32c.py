@@ -109,7 +109,7 @@ from pathlib import Path
 import pyarrow as pa
 from tfr_assets.records.examples.encoder import ExampleEncoder
 from tfr_assets.records.kernels.jit import PORTABLE
-from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.schema.derive import derive_spec
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.kernels import crc32c

@@ -6,12 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import tfr_assets
+from tfr_assets.records.kernels.compile_progress import LINE
 
 KERNEL = """
 from tfr_assets.records.kernels.jit import kernel
@@ -38,7 +39,7 @@ def package(tmp_path: Path) -> Path:
     """A copy of what compiles kernels, and one small kernel, in a folder that everyone can read."""
     original, copy = Path(tfr_assets.__file__).parent, tmp_path / "site" / "tfr_assets"
     (copy / "records" / "kernels").mkdir(parents=True)
-    files = ("__init__.py", "jit.py", "kernel_cache.py")
+    files = ("__init__.py", "jit.py", "kernel_cache.py", "compile_progress.py")
     (copy / "__init__.py").touch()  # ours imports more than is copied
     for name in ("records/__init__.py", *(f"records/kernels/{name}" for name in files)):
         shutil.copy(original / name, copy / name)
@@ -68,7 +69,7 @@ def run(package: Path, script: str = SCRIPT, user: Sequence[str] = (), **environ
     command = [*user, sys.executable, "-c", script]
     done = subprocess.run(command, cwd="/", env=found, capture_output=True, text=True, check=False, umask=0o022)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert done.stderr in ("", f"{LINE}\n")
     return done.stdout.strip()
 
 
@@ -184,13 +185,15 @@ def caller(number):
     assert run(package, script) == "5"
 
 
-def test_a_terminal_shows_that_the_compiler_is_at_work_and_nothing_stays(package: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def on_terminal(package: Path, tmp_path: Path) -> Callable[[str], bytes]:
+    """Runs a script on a terminal, and returns what it shows there."""
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(tmp_path / "chosen")}
 
-    def on_terminal() -> bytes:
+    def show(script: str) -> bytes:
         controller, terminal = pty.openpty()
         subprocess.run(
-            [sys.executable, "-c", SCRIPT],
+            [sys.executable, "-c", script],
             cwd="/", env=environment, stdout=subprocess.DEVNULL, stderr=terminal, check=True,
         )  # fmt: skip
         os.close(terminal)
@@ -203,7 +206,26 @@ def test_a_terminal_shows_that_the_compiler_is_at_work_and_nothing_stays(package
         os.close(controller)
         return shown
 
-    shown = on_terminal()
+    return show
+
+
+def test_a_terminal_shows_that_the_compiler_is_at_work_and_nothing_stays(on_terminal: Callable[[str], bytes]) -> None:
+    shown = on_terminal(SCRIPT)
     assert b"compiling kernels, once" in shown and b"0/1" in shown and b"twice.twice" in shown
     assert shown.endswith(b"\x1b[2K")  # the line is wiped away
-    assert on_terminal() == b""
+    assert on_terminal(SCRIPT) == b""
+
+
+def test_beside_the_bar_of_another_process_it_is_one_line(on_terminal: Callable[[str], bytes]) -> None:
+    script = f"from tfr_assets.records.kernels.compile_progress import show_as; show_as('line'); {SCRIPT}"
+    assert on_terminal(script) == b"\r\x1b[2K" + LINE.encode() + b"\r\n"
+    assert on_terminal(script) == b""
+
+
+def test_without_a_terminal_it_is_said_once_in_one_line(package: Path, tmp_path: Path) -> None:
+    twice = package / "records" / "kernels" / "twice.py"
+    twice.write_text(f"{twice.read_text()}\n@kernel('int64(int64)')\ndef thrice(number):\n    return number * 3\n")
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(tmp_path / "chosen")}
+    command = [sys.executable, "-c", SCRIPT]
+    done = [subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True) for _ in range(2)]
+    assert [each.stderr for each in done] == [f"{LINE}\n", ""] and done[1].stdout == "42 1\n"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tfr_assets.records.examples.inspect import inspect_file
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames.compression import CompressedInput
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine
 from tfr_assets.records.frames.scan import FaultKind, scan_stream
 from tfr_assets.records.kernels.crc32c import masked_crc32c
 from tfr_assets.units import MAX_RECORD_BYTES
@@ -92,11 +92,12 @@ from pathlib import Path
 import numpy as np, pyarrow as pa
 import tfr_assets
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.native import columnar
-from tfr_assets.records.frames.report import examine
+from tfr_assets.reading.native import decoded_batches
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.writing import write as writing
-from tfr_assets.writing.writers.registry import writer_named
-writer_named("sharded_threads")
+from tfr_assets.bench.writers import locked, serial
+from tfr_assets.bench.writers.measured import MEASURED
+from tfr_assets.writing.writers import sharded_threads, single_writer_queue
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 pages = lambda: int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 before = peak()
@@ -183,7 +184,7 @@ rows = {"x": [b"a", np.zeros(SIZE, np.uint8).tobytes(), b"c"]}
 data = iter(rows["x"]) if kind == "serialized" else pa.table(rows, pa.schema([("x", pa.large_binary())]))
 resource.setrlimit(resource.RLIMIT_AS, (pages() + 100 * 2**20,) * 2)
 try:
-    tfr_assets.write(data, sys.argv[1], writer=sys.argv[2], workers=2)
+    tfr_assets.write(data, sys.argv[1], writer=MEASURED[sys.argv[2]], workers=2)
 except TfrError as error:
     print(type(error).__name__, error)
 """

@@ -8,10 +8,10 @@ import pytest
 
 from tests.waiting import wait_for
 from tfr_assets.storage.locks import (
+    hold_lock,
     if_abandoned,
     life_sign,
     lock,
-    locked,
     make_locked_folder,
     remove_abandoned_folders,
     remove_locked_folder,
@@ -80,7 +80,7 @@ def test_a_block_that_raises_counts_as_alive_until_its_process_ends(path: Path) 
 def test_a_lock_is_held_by_one_and_freed_by_a_kill(folder: bool, path: Path) -> None:
     if folder:
         path.mkdir()
-    process, _ = hold("locked", path)
+    process, _ = hold("hold_lock", path)
     assert lock(path, wait=False) is None
     process.kill()
     process.wait()
@@ -88,7 +88,7 @@ def test_a_lock_is_held_by_one_and_freed_by_a_kill(folder: bool, path: Path) -> 
     assert file is not None
     assert lock(path, wait=False) is None  # also not twice in one process
     unlock(file)
-    with locked(path):
+    with hold_lock(path):
         assert lock(path, wait=False) is None
 
 

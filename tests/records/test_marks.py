@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfr_assets
+from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames import marks
+from tfr_assets.records.frames.examine import examine_written, is_intact
 from tfr_assets.records.frames.manifest import Manifest, Mark
 from tfr_assets.records.frames.marks import SPAN, Marker
 from tfr_assets.records.frames.merge import merge_files
-from tfr_assets.records.frames.report import examine_written, is_intact
 from tfr_assets.records.frames.scan import FaultKind, scan_stream
 
 from .reference import examples, offsets
@@ -96,7 +97,8 @@ def test_marks_do_not_depend_on_the_number_of_workers(
     monkeypatch.setattr(marks, "SPAN", 300_000)
     found = []
     for workers in (1, 3):
-        written = tfr_assets.write(rows, tmp_path / f"{workers}" / "data", shards=2, writer=writer, workers=workers)
+        path = tmp_path / f"{workers}" / "data"
+        written = tfr_assets.write(rows, path, shards=2, writer=MEASURED[writer], workers=workers)
         found.append([manifest.marks for manifest in written.manifests])
     assert found[0] == found[1] and all(found[0])
 

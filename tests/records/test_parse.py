@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.records.examples.writer import write_file
-from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.scan import FaultKind, scan_stream
 from tfr_assets.records.kernels.validate import FeatureChecker
 from tfr_assets.records.schema.derive import derive_spec

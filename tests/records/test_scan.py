@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfr_assets.records.examples.writer import write_file
-from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.scan import FaultKind, scan_stream
 
 from .reference import FOO_BAR, TABLE, crc32c, examples, flipped, frame, frames, header, masked, offsets, write

@@ -147,8 +147,8 @@ def test_nested_lists_can_be_packed() -> None:
         (pa.list_(pa.list_(pa.int8())), {"fill": {"x": 1}}, "features.fill.*varying length"),
         (pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int8()))]), {"shape": {"x": (2,)}}, "no list"),
         (pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int8()))]), {"fill": {"x": 2}}, "varying"),
-        (pa.int8(), {"sequence": ("x",)}, "features.sequence: column 'x' of type int8 is no list"),
-        (pa.struct([("a", pa.int8())]), {"sequence": ("x",)}, "column 'x/a' of type int8 is no list"),
+        (pa.int8(), {"sequence": ("x",)}, "features.sequence: column 'x' of type int8 is not a list"),
+        (pa.struct([("a", pa.int8())]), {"sequence": ("x",)}, "column 'x/a' of type int8 is not a list"),
         (pa.list_(pa.int8()), {"sequence": ("x",), "shape": {"x": (2,)}}, "features.shape: column 'x' is one of"),
         (pa.list_(pa.int8()), {"sequence": ("x",), "tensor": {"x": "packed"}}, "features.tensor: column 'x' is one of"),
         (pa.list_(pa.int8()), {"sequence": ("x",), "fill": {"x": 2}}, "features.fill: column 'x' is one of"),
@@ -312,7 +312,7 @@ def test_a_feature_without_a_name_is_refused() -> None:
 
 
 def test_a_cast_to_no_type_is_refused() -> None:
-    assert "features.cast: 'flaot32' of column 'a' is no Arrow type" in refusal(
+    assert "features.cast: 'flaot32' of column 'a' is not an Arrow type" in refusal(
         ConfigError, {"a": pa.int8()}, cast={"a": "flaot32"}
     )
 

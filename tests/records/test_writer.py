@@ -15,10 +15,10 @@ from tfr_assets.errors import WriteError
 from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.examples.encoder import Frames
 from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.examine import examine, is_intact
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.merge import merge_files
-from tfr_assets.records.frames.report import examine, is_intact
 from tfr_assets.records.schema.derive import derive_spec
 
 from .reference import frames, offsets

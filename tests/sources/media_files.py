@@ -1,4 +1,4 @@
-"""Sources of files for tests: images as Pillow writes them, listings, and what becomes of these."""
+"""Sources of files for tests: images as Pillow writes them, listings, and what happens to these."""
 
 import io
 from collections.abc import Collection, Mapping

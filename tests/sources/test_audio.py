@@ -168,7 +168,7 @@ def test_labels_come_from_folders_and_names(folder: Path, found: Found) -> None:
 def test_a_bad_file_is_named_or_left_out(one_of_each: Path, found: Found, options: Mapping[str, Any]) -> None:
     cut = one_of_each / "wav.wav"
     cut.write_bytes(cut.read_bytes()[:-1])
-    with pytest.raises(SourceError, match=r"wav\.wav: is cut short: its header tells 32,000 bytes of sound, 31,999"):
+    with pytest.raises(SourceError, match=r"wav\.wav: is cut short: its header says 32,000 bytes of sound, 31,999"):
         listed(one_of_each, found, **options)
     assert records(one_of_each, found, on_error="skip", **options).num_rows == len(FORMATS) - 1
     assert [file for file, _ in found.first_skipped] == ["wav.wav"]

@@ -31,14 +31,14 @@ def test_a_whole_file_tells_what_it_is(name: str, decode: bool) -> None:
 def test_wav_of_every_sample_type_is_whole(format_: str, subtype: str) -> None:
     data = encoded(tone(channels=2), 44100, format_, subtype)
     assert inspect(data, decode=True) == Sound("wav", 44100, 2, 8000)
-    assert bad(data[:-1]).startswith("is cut short: its header tells")
+    assert bad(data[:-1]).startswith("is cut short: its header says")
 
 
 def test_wav_of_big_endian_order_is_whole() -> None:
     data = encoded(tone(), 16000, "WAV", "PCM_16", endian="BIG")
     assert data.startswith(b"RIFX")
     assert inspect(data, decode=True) == Sound("wav", 16000, 1, 8000)
-    assert bad(data[:-1]) == "is cut short: its header tells 16,000 bytes of sound, 15,999 are there"
+    assert bad(data[:-1]) == "is cut short: its header says 16,000 bytes of sound, 15,999 are there"
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -58,11 +58,11 @@ def test_a_file_that_is_cut_anywhere_is_refused(name: str, where: float) -> None
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("wav", "is cut short: its header tells 32,000 bytes of sound, 31,000 are there"),
+        ("wav", "is cut short: its header says 32,000 bytes of sound, 31,000 are there"),
         ("flac", "is cut short or damaged: its last frame cannot be reached"),
         ("ogg", "is cut short: the page that begins at byte "),
         ("mp3", "is cut short or damaged: of 16 frames, the first "),
-        ("aiff", "is cut short: its header tells 32,008 bytes of sound, 31,008 are there"),
+        ("aiff", "is cut short: its header says 32,008 bytes of sound, 31,008 are there"),
     ],
 )
 def test_what_is_missing_is_told(name: str, reason: str) -> None:
@@ -122,7 +122,7 @@ def test_mp3_that_does_not_tell_its_length_is_refused_where_decoders_would_cut_i
     varying = without_xing(encoded(loud_and_soft, 16000, "MP3", bitrate_mode="VARIABLE"))
     whole = len(loud_and_soft) * 0.99
     assert len(soundfile.read(io.BytesIO(varying))[0]) < whole  # libsndfile loses sound of it in silence
-    assert bad(varying).startswith("does not tell its length: it is MP3 of varying bit rate")
+    assert bad(varying).startswith("does not show its length: it is MP3 of varying bit rate")
 
 
 def test_mp3_of_constant_bit_rate_needs_no_header_but_its_frames() -> None:
@@ -140,14 +140,14 @@ def test_mp3_whose_header_leaves_out_more_than_there_is_has_no_length(decode: bo
     data = bytearray(encoded(tone(seconds=0.02), 16000, "MP3"))
     at = data.index(b"LAME") + 21  # 12 bits: samples to leave out at the beginning, and as many at the end
     data[at : at + 3] = b"\x24\x0f\xff"
-    assert bad(bytes(data), decode).startswith("does not tell its length: its header leaves out all")
+    assert bad(bytes(data), decode).startswith("does not show its length: its header leaves out all")
 
 
 def test_flac_as_written_to_a_pipe_is_refused() -> None:
     data = bytearray(FILES["flac"])
     data[21] &= 0xF0  # 36 bits of STREAMINFO tell the number of samples; 0: not known
     data[22:26] = bytes(4)
-    assert bad(bytes(data)).startswith("does not tell its length: it is FLAC as written to a pipe")
+    assert bad(bytes(data)).startswith("does not show its length: it is FLAC as written to a pipe")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_samples_that_are_no_numbers_are_refused_where_they_are_wanted(value: fl
     samples[100] = value
     data = encoded(samples, 16000, "WAV", "FLOAT")
     assert inspect(data, decode=False).frames == 8000
-    assert bad(data, decode=True) == "holds samples that are no finite numbers, 0.0 s in or later"
+    assert bad(data, decode=True) == "holds samples that are not finite numbers, 0.0 s in or later"
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

@@ -67,7 +67,7 @@ def test_images_as_hugging_face_writes_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pictures", "labels", "problem"),
     [
-        ([PICTURES[0], None], ["a", "b"], r"x\.parquet: row 1: is empty \(0 bytes\)\. Mend or remove it"),
+        ([PICTURES[0], None], ["a", "b"], r"x\.parquet: row 1: is empty \(0 bytes\)\. Repair or remove it"),
         ([PICTURES[0], b"text"], ["a", "b"], r"x\.parquet: row 1: is not a JPEG"),
         ([PICTURES[0], PICTURES[1]], ["a", None], r"x\.parquet: row 1: holds no label in column 'kind'"),
         ([PICTURES[0], PICTURES[1]], ["a", "z"], r"x\.parquet: row 1: its class 'z' is not one of `classes`"),
@@ -88,7 +88,7 @@ def test_invalid_tables(folder: Path, tmp_path: Path) -> None:
         ({"column": "image"}, r"part-2\.parquet: has no column 'image'\. It has: picture, kind, n\."),
         ({"column": "kind"}, r"part-2\.parquet: column 'kind' of type string holds no images: these are binary\."),
         ({"labels": {"column": "label"}}, r"part-2\.parquet: has no column 'label'"),
-        ({"splits": Splits(folder=("test",))}, r"train/part-2\.parquet: lies in none of the folders that are splits"),
+        ({"splits": Splits(folder=("test",))}, r"train/part-2\.parquet: is in none of the folders that are splits"),
     ):
         with pytest.raises(SourceError, match=problem):
             list_kind(source(folder, **options), tmp_path)

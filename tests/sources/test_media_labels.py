@@ -82,7 +82,7 @@ def test_no_labels_where_files_lie_side_by_side_or_none_are_wanted(tmp_path: Pat
 def test_files_beside_class_folders(tmp_path: Path, options: dict) -> None:
     folder = write(tmp_path / "data", {"cat/1.dat": b"", "stray.dat": b""})
     with pytest.raises(
-        SourceError, match=r"stray\.dat: lies beside folders that name classes\. Move it into one of them"
+        SourceError, match=r"stray\.dat: is beside folders that name classes\. Move it into one of them"
     ):
         labelled(folder, tmp_path, options)
     assert labelled(folder, tmp_path, options, skip=True) == {"cat/1.dat": "cat"}
@@ -113,7 +113,7 @@ def test_a_pattern_is_searched_in_the_name(tmp_path: Path, pattern: str, expecte
 def test_a_name_that_does_not_match(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", {"3_x.dat": b"", "5/x.dat": b""})
     options = {"labels": {"pattern": r"(\d)"}}
-    with pytest.raises(SourceError, match=r"5/x\.dat: its name does not tell its class: it does not match '\(\\\\d\)'"):
+    with pytest.raises(SourceError, match=r"5/x\.dat: its name does not show its class: it does not match '\(\\\\d\)'"):
         labelled(folder, tmp_path, options)
     assert labelled(folder, tmp_path, options, skip=True) == {"3_x.dat": "3"}
 
@@ -207,7 +207,7 @@ def test_a_row_that_fits_two_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name,kind\nx,a\nx,b\n", r"labels\.csv: 'x' is there twice, in rows 1 and 2"),
+        ("name,kind\nx,a\nx,b\n", r"labels\.csv: 'x' occurs twice, in rows 1 and 2"),
         ("name,kind\nx,\n", r"labels\.csv: row 1 has nothing in column 'kind'"),
         ("name,kind\nx,a\n,b\n", r"labels\.csv: row 2 has nothing in column 'name'"),
         ("name;kind\nx;a\n", r"labels\.csv: has no column 'name'\. It has: name;kind"),
@@ -263,7 +263,7 @@ def test_a_table_of_an_unknown_format(tmp_path: Path) -> None:
         ({"labels": {"column": "x"}}, r"^source\.images\.labels\.column: there is no such option"),
         ({"classes": "cat"}, r"^source\.images\.classes: expected a list of names such as \[cat, dog\], found 'cat'"),
         ({"classes": [1, 2]}, r"^source\.images\.classes: .*Put quotes around numbers"),
-        ({"classes": ["a", "b", "a"]}, r"^source\.images\.classes: 'a' is there twice"),
+        ({"classes": ["a", "b", "a"]}, r"^source\.images\.classes: 'a' occurs twice"),
     ],
 )
 def test_invalid_options(options: dict, problem: str) -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.records.reference import crc32c
 from tests.sources.media_files import ANY_FILE, list_any, write
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.media import listing, names_sorted
+from tfr_assets.sources.media import listing, sorted_names
 from tfr_assets.sources.media.labels import LabelOptions
 from tfr_assets.sources.media.listing import Medium
-from tfr_assets.sources.media.names_sorted import SortedNames
+from tfr_assets.sources.media.sorted_names import SortedNames
 from tfr_assets.sources.model.kinds import BadFileError
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import Splits
@@ -94,8 +94,8 @@ def test_names_are_sorted_however_few_fit_into_memory(
 ) -> None:
     folder = tmp_path_factory.mktemp("spool")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(names_sorted, "_MERGED", 2)
-        patch.setattr(names_sorted, "_BLOCK", 3)
+        patch.setattr(sorted_names, "_MERGED", 2)
+        patch.setattr(sorted_names, "_BLOCK", 3)
         ordered = SortedNames(iter(found), folder, run)
     assert ordered.count == len(found)
     for _ in range(2):
@@ -156,14 +156,14 @@ def test_links_that_lead_out_are_left_out_by_default(tmp_path: Path) -> None:
     (tmp_path / "root").symlink_to(folder)
     (folder / "README").symlink_to("../readme")
     (folder / "f.txt").symlink_to("../data-elsewhere/f.txt")
-    leads_out = "ignored: it is a link that leads out of the folder, and `follow_links: true` is not said"
+    leads_out = "ignored: it is a link that leads out of the folder, and `follow_links: true` is not set"
     for root in (folder, tmp_path / "root"):
         table, found = list_any(root, tmp_path, UNLABELLED)
         assert names(table) == ["a.dat", "in/d.dat", "in/e.dat", "same/d.dat", "same/e.dat"]
         lines = dict(line.split("\t") for line in found.log.read_text().splitlines())
         assert lines == {"more/": leads_out, "c.dat": leads_out, "f.txt": "ignored: its ending is not that of a file"}
         (warning,) = found.warnings
-        assert "2 links in the folder are ignored" in warning and "say `follow_links: true` to follow them" in warning
+        assert "2 links in the folder are ignored" in warning and "set `follow_links: true` to follow them" in warning
         assert "1 file in the folder is ignored: 1 ending in .txt" in warning
         table, found = list_any(root / "**/*.dat", tmp_path, UNLABELLED)
         assert names(table) == ["a.dat", "in/d.dat", "in/e.dat", "same/d.dat", "same/e.dat"]
@@ -244,7 +244,9 @@ def test_a_bad_file_is_an_error_or_left_out(tmp_path: Path, how: str) -> None:
     folder = write(tmp_path / "data", {"1.dat": b"x", "3.dat": b"xyz"})
     problem = spoil(folder, how)
     path = folder / "*.dat" if how == "folder" else folder
-    with pytest.raises(SourceError, match=rf"{folder}/2\.dat: {problem}\. Mend or remove it, or say `on_error: skip`"):
+    with pytest.raises(
+        SourceError, match=rf"{folder}/2\.dat: {problem}\. Repair or remove it, or set `on_error: skip`"
+    ):
         list_any(path, tmp_path, medium=PICKY)
     table, found = list_any(path, tmp_path, skip=True, medium=PICKY)
     assert names(table) == ["1.dat", "3.dat"]
@@ -264,7 +266,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return opened(path, flags, *more, **named)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(SourceError, match=r"2\.dat: cannot be read: Permission denied\. Mend or remove it"):
+    with pytest.raises(SourceError, match=r"2\.dat: cannot be read: Permission denied\. Repair or remove it"):
         list_any(folder, tmp_path)
     assert names(list_any(folder, tmp_path, skip=True)[0]) == ["1.dat"]
 
@@ -342,7 +344,7 @@ def test_split_folders_come_before_class_folders(tmp_path: Path) -> None:
         list_any(folder, tmp_path, splits=Splits(folder=("train", "test", "validation")))
     write(folder, {"more/cat/1.dat": b"x", "top.dat": b"x"})
     with pytest.raises(
-        SourceError, match=r"more/cat/1\.dat: lies in none of the folders that are splits \(train, test\)"
+        SourceError, match=r"more/cat/1\.dat: is in none of the folders that are splits \(train, test\)"
     ):
         list_any(folder, tmp_path, splits=splits)
     table, found = list_any(folder, tmp_path, skip=True, splits=splits)

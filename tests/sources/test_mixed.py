@@ -134,7 +134,7 @@ def test_keys_that_are_not_everywhere(raw: Path, tmp_path: Path) -> None:
             f"'x{number}' is not in parts[0] (table {raw}/facts.csv) nor in parts[2] (text {raw}/notes)"
             for number in range(4)
         )
-        + "; and 16 more. Complete the parts, or say `missing: skip` to go on without these keys."
+        + "; and 16 more. Complete the parts, or set `missing: skip` to go on without these keys."
     )
     inventory = inventory_of(parts(raw, missing="skip"), tmp_path)
     assert records_of(inventory)["id"].to_pylist() == ["10", "007"]
@@ -209,7 +209,7 @@ def test_columns_of_one_name(column: str, raw: Path, tmp_path: Path) -> None:
     said["mixed"]["key"] = "id2"
     owner = "`key`" if column == "id2" else r"parts\[0\] \(table .*\)"
     with pytest.raises(
-        ConfigError, match=rf"mixed\.parts: {owner} and parts.* both give a column '{column}'\. Say `name"
+        ConfigError, match=rf"mixed\.parts: {owner} and parts.* both give a column '{column}'\. Set `name"
     ):
         records(said, tmp_path)
     said["mixed"]["parts"][0]["name"] = "fact"

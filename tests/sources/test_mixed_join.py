@@ -105,4 +105,4 @@ def test_memory_and_open_files_are_bounded(tmp_path: Path) -> None:
         at += batch.num_rows
     assert at == rows
     assert most_files <= 70
-    assert most_memory < 24 << 20  # dealing gathers 16 MB
+    assert most_memory < 24 << 20  # partitioning gathers 16 MB

@@ -317,7 +317,7 @@ def test_values_that_are_held_once_and_repeated_fill_no_memory(
 def test_repeated_values_of_maps_count() -> None:
     texts = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1, 0], pa.int32()), pa.array(["x" * 100, "y"]))
     column = pa.MapArray.from_arrays([0, 1, 4], pa.array(list("abcd")), texts)
-    assert longest_in_batch(pa.record_batch({"m": column})) == 200  # two entries a row
+    assert longest_in_batch(pa.record_batch({"m": column})) == 200  # two entries per row
 
 
 MEASURE = """

@@ -1,4 +1,4 @@
-"""What is in a source's folder and is not taken is told of, whatever the kind of source."""
+"""What is in a source's folder and is not taken is reported, whatever the kind of source."""
 
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ def test_links_out_of_a_folder_of_tables_are_followed_only_when_asked(pattern: s
     listed = [line.split("\t") for line in (landing / SKIPPED).read_text().splitlines()]
     assert {Path(file).relative_to(folder).parts[0] for file, _ in listed} == {"3.csv", "more"}
     assert all("`follow_links: true` is not said" in reason for _, reason in listed)
-    assert "2 links in the folder are ignored: they lead out of it; say `follow_links: true`" in inventory.warnings[0]
+    assert "2 links in the folder are ignored: they lead out of it; set `follow_links: true`" in inventory.warnings[0]
     asked = take_inventory(parse_source({"path": path, "follow_links": True}), landing)
     assert sorted(records_of(asked)["a"].to_pylist()) == all_of_them
     assert asked.warnings == () and Inventory.from_json(asked.to_json()) == asked
@@ -100,7 +100,7 @@ def test_nothing_but_links_loops_and_closed_folders_are_told_of(tmp_path: Path) 
     folder.mkdir()
     (folder / "1.csv").symlink_to(write(tmp_path / "outside", {"1.csv": b"a\n1\n"}) / "1.csv")
     for path in (folder, folder / "*.csv"):
-        with pytest.raises(SourceError, match=r"1 link in the folder is ignored: it leads out of it; say `follow_li"):
+        with pytest.raises(SourceError, match=r"1 link in the folder is ignored: it leads out of it; set `follow_li"):
             take_inventory(parse_source(str(path)), landing)
     write(folder, {"a/2.csv": b"a\n1\n"})
     (folder / "a" / "up").symlink_to(folder)

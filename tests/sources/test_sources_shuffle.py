@@ -104,7 +104,7 @@ def test_a_source_is_shuffled_when_it_is_landed(tmp_path: Path, landing: Path) -
 
 
 def test_spool_files_are_removed_after_an_error(tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "deal", lambda *args: 1 / 0)
+    monkeypatch.setattr(spool, "partition", lambda *args: 1 / 0)
     monkeypatch.setattr(shuffle.shuffle, "__defaults__", (1,))
     pq.write_table(TABLE, tmp_path / "a.parquet")
     with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""Splits: which rows go where, that they stay there, and what is said where they cannot be dealt."""
+"""Splits: which rows go where, that they stay there, and what is said where they cannot be assigned."""
 
 import hashlib
 from collections import Counter
@@ -124,7 +124,7 @@ def test_rows_of_no_split_are_refused(splits: Splits, error: type, message: str,
 def test_rows_that_are_no_text_need_a_key(tmp_path: Path) -> None:
     pq.write_table(pa.table({"l": [[1], [2]]}), tmp_path / "x.parquet")
     with pytest.raises(
-        ConfigError, match=r"column 'l' of type list.* name a column that tells rows apart under `splits\.key`"
+        ConfigError, match=r"column 'l' of type list.* name a column that distinguishes rows under `splits\.key`"
     ):
         take_inventory(Source(path=str(tmp_path / "x.parquet"), splits=Splits({"a": 1.0})), tmp_path / "raw")
 
@@ -172,7 +172,7 @@ def test_splits_are_parsed(said: object, found: Splits) -> None:
         ({"column": 3, "values": ["a"]}, "splits.column: expected the name of a column, found 3"),
         ({"column": "part", "values": ["a", "a"]}, "every split has a name of its own"),
         ({"column": "part", "folder": ["a"]}, "say exactly one of"),
-        ({"folder": ["a"], "key": "id"}, "splits.key: has a meaning only beside `fractions`"),
+        ({"folder": ["a"], "key": "id"}, "splits.key: has a meaning only with `fractions`"),
         ({"folder": "a"}, "splits.folder: expected a list of names"),
         ({"folder": ["a"], "keys": "id"}, r"splits.keys: not a setting \(did you mean 'key'\?\)"),
     ],

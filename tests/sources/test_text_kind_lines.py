@@ -206,7 +206,7 @@ def test_files_have_classes_and_splits(tmp_path: Path) -> None:
     assert made["text/class/text"] == ["pos", "pos", "neg", "neg", "pos", "pos"]
     assert made["text/class/label"] == [1, 1, 0, 0, 1, 1]
     assert made["text/filename"][2] == "test/neg.txt"
-    with pytest.raises(SourceError, match=r"raw/test/neg\.txt: lies in none of the folders that are splits \(train\)"):
+    with pytest.raises(SourceError, match=r"raw/test/neg\.txt: is in none of the folders that are splits \(train\)"):
         inventory_of(said, tmp_path, Splits(folder=("train",)))
     with pytest.raises(SourceError, match=r"its class 'neg' is not one of `classes`"):
         records({"text": {**said["text"], "classes": ["pos"]}}, tmp_path)

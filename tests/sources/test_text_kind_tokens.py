@@ -134,7 +134,7 @@ def test_a_file_that_is_no_tokenizer(table: Path, trained: Path) -> None:
     with pytest.raises(SourceError, match=r"none\.json: there is no such file; `tokenizer` names it"):
         tokens_of(table, table / "none.json")
     (table.parent / "odd.json").write_text("{}")
-    with pytest.raises(SourceError, match=r"odd\.json: is no tokenizer of the package `tokenizers`"):
+    with pytest.raises(SourceError, match=r"odd\.json: is not a tokenizer of the package `tokenizers`"):
         tokens_of(table, table.parent / "odd.json")
     with pytest.raises(ConfigError, match=r"max_length: 2 leaves no room .* adds 2 special ones"):
         tokens_of(table, trained, max_length=2)

@@ -1,6 +1,7 @@
 """A trace of system calls → what was changed below a folder, and what was synced, in order.
 
-Whatever the trace holds that is not understood is an error: a call that is passed over could be the one that matters.
+Whatever the trace holds that is not understood is an error: a call that is skipped could be the one that matters.
+Threads share their descriptors, processes have each their own.
 """
 
 import re
@@ -13,7 +14,10 @@ CHANGING = (
     "read,readv,pread64,write,writev,pwrite64,pwritev,lseek,close,dup,dup2,dup3,fsync,fdatasync,sync,syncfs,ftruncate,"
     "truncate,copy_file_range,sendfile,fallocate,splice"
 )
-_LINE = re.compile(r"(\d+) +(\w+)\((.*)\) += (-?\d+)(.*)$")
+TRACED = ("-y", "-e", f"trace={CHANGING},clone,clone3,fork,vfork,execve", "-e", "raw=read,readv,pread64,execve")
+"""Options of strace: what is read, which can be all of Python's libraries, is left out of the trace."""
+_LINE = re.compile(r"(\d+) +(\w+)\((.*)\) += (-?\d\w*)(.*)$")
+_BORN = re.compile(r"(\d+) +(?:clone3?|v?fork)\((.*)\) += (\d+)$")
 _HALF = re.compile(r"(\d+) +(.*) <unfinished \.\.\.>$")
 _OTHER_HALF = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)$")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
@@ -87,7 +91,10 @@ def _take(found: Recording, folder: Path, number: int) -> None:
 
 
 def record(before: Recording, root: Path, trace: Sequence[str]) -> Recording:
-    """Returns what a process, traced by `strace -f -y -xx`, did below `root`, of which `before` is the snapshot."""
+    """Returns what a process and its children did below `root`, of which `before` is the snapshot.
+
+    They were traced by `strace -f -xx` with the options `TRACED`.
+    """
     return _Recorder(before, root).run(trace)
 
 
@@ -163,27 +170,45 @@ def _whole_lines(trace: Sequence[str]) -> Iterator[tuple[str, bool]]:
 _COUNTS_AT_ONCE = ("close(", "mkdir(", "mkdirat(")
 
 
+_Descriptors = dict[int, list[int]]  # by descriptor: the file's number and the position in it
+
+
 class _Recorder:
     def __init__(self, before: Recording, root: Path) -> None:
         self._made = Recording(before.contents, dict(before.folders))
         self._root = PurePosixPath(root)
         self._folders = {number: dict(names) for number, names in before.folders.items()}  # as they are now
         self._next = 1 + len(before.contents) + len(before.folders)
-        self._open: dict[int, list[int]] = {}  # by descriptor: the file's number and the position in it
+        self._thread, self._open = "", _Descriptors()  # whose call is looked at, and what it has open
+        self._of_thread: dict[str, _Descriptors] = {}
+        self._born: dict[str, tuple[str, bool]] = {}  # by thread: what made it, and whether they share descriptors
         self._since = 0  # operations when the call began that is looked at
 
     def run(self, trace: Sequence[str]) -> Recording:
         begun: dict[str, int] = {}
-        for line, began in _whole_lines(trace):
-            if began:  # what comes of it is not known yet
+        lines = list(_whole_lines(trace))
+        born = [match for line, _ in lines if (match := _BORN.match(line))]
+        self._born = {match[3]: (match[1], "CLONE_FILES" in match[2]) for match in born}
+        for line, began in lines:
+            self._thread = line.partition(" ")[0]
+            self._open = self._descriptors(self._thread)
+            if began:  # what results from it is not known yet
                 begun[line.partition(" ")[0]] = len(self._made.operations)
-            elif (match := _LINE.match(line)) and int(match[4]) >= 0:
+            elif (match := _LINE.match(line)) and int(match[4], 0) >= 0:
                 self._since = begun.pop(match[1], len(self._made.operations))
-                self._call(match[2], match[3].rstrip(), int(match[4]))
+                self._call(match[2], match[3].rstrip(), int(match[4], 0))
             else:
                 assert match or re.search(r"\+\+\+|---|= \?", line), line
                 begun.pop(line.partition(" ")[0], None)
         return self._made
+
+    def _descriptors(self, thread: str) -> _Descriptors:
+        """Those of a thread; of a new process, at its first call, what its parent has open then."""
+        if thread not in self._of_thread:
+            parent, shared = self._born.get(thread, ("", False))
+            found = self._descriptors(parent) if parent else {}
+            self._of_thread[thread] = found if shared else dict(found)
+        return self._of_thread[thread]
 
     def _call(self, name: str, text: str, result: int) -> None:
         if not (handle := getattr(self, f"_on_{name}", None)):
@@ -236,11 +261,11 @@ class _Recorder:
 
     def _on_openat(self, text: str, result: int) -> None:
         ((folder, path),) = self._arguments(text)
-        self._opened(folder, path, text, result)
+        self._open(folder, path, text, result)
 
     _on_open = _on_openat
 
-    def _opened(self, folder: str | None, path: bytes, text: str, result: int) -> None:
+    def _open(self, folder: str | None, path: bytes, text: str, result: int) -> None:
         self._open.pop(result, None)
         full = PurePosixPath(folder or "/") / path.decode()
         if not self._is_below(str(full)):
@@ -290,6 +315,9 @@ class _Recorder:
     # bytes
 
     def _file(self, text: str) -> list[int] | None:
+        path = _FILE.match(text)
+        if path and path[2] and not self._is_below(_decode(path[2]).decode(errors="replace")):
+            return None  # such as a pipe, which has the number of a file that was open before `execve`
         return self._open.get(_descriptor(text))
 
     def _on_write(self, text: str, result: int) -> None:
@@ -345,9 +373,15 @@ class _Recorder:
 
     _on_fdatasync = _on_fsync
 
+    # processes
+
+    def _on_execve(self, text: str, result: int) -> None:
+        """Closes what is open: of all that Python opens, nothing is inherited unless it is asked for."""
+        self._of_thread[self._thread] = {}
+
 
 def _descriptor(text: str) -> int:
-    return int(text.partition("<")[0].partition(",")[0])
+    return int(text.partition("<")[0].partition(",")[0], 0)
 
 
 def _decode(hexes: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.reading.batches import batches
 from tfr_assets.sources import Source
 from tfr_assets.writing.dataset import Dataset
@@ -63,7 +64,7 @@ def refresh(made: Dataset, merge: bool = False) -> None:
 def write_folder(root: Path, version: int, shards: int | None = 3, writer: str = "serial", workers: int = 1) -> None:
     """`tfr_assets.write`, into a folder or one file."""
     target = root / "data" / ("sample" if shards else "sample.tfrecord")
-    write(table(version), target, shards=shards, writer=writer, workers=workers)
+    write(table(version), target, shards=shards, writer=MEASURED[writer], workers=workers)
 
 
 def refresh_in_threads(made: Dataset) -> None:
@@ -85,6 +86,7 @@ class Scenario:
         where: What readers read, below `root/data`.
         before: The version of the rows there before; None: there are none.
         files: Which files are read, of a dataset that has shards and a merged one.
+        again: What completes it after a crash, where that is not `act`, which would take too long each time.
     """
 
     prepare: Callable[[Path], None]
@@ -92,6 +94,7 @@ class Scenario:
     where: str = "sample"
     before: int | None = 0
     files: str | None = None
+    again: Callable[[Path], None] | None = None
 
 
 def _first(root: Path) -> None:
@@ -137,10 +140,14 @@ SCENARIOS: dict[str, Scenario] = {
     ),
 }  # fmt: skip
 
-THREADED: dict[str, Scenario] = {
+PARALLEL: dict[str, Scenario] = {
     "shards replaced by threads": Scenario(_old, lambda root: refresh_in_threads(dataset(root)), files="shards"),
     "a folder replaced by threads": Scenario(
         lambda root: write_folder(root, 0), lambda root: write_folder(root, 1, 3, "sharded_threads", 3)
+    ),
+    "a folder replaced by processes": Scenario(
+        lambda root: write_folder(root, 0), lambda root: write_folder(root, 1, 3, "sharded_processes", 2),
+        again=lambda root: write_folder(root, 1, 3),
     ),
     "one file replaced through a queue": Scenario(
         lambda root: write_folder(root, 0, None),
@@ -155,7 +162,7 @@ THREADED: dict[str, Scenario] = {
 
 def act(name: str, root: Path) -> None:
     """Runs a scenario's second half; can be sent to another process."""
-    (SCENARIOS | THREADED)[name].act(root)
+    (SCENARIOS | PARALLEL)[name].act(root)
 
 
 def read_rows(where: Path, files: str | None = None) -> Rows:

@@ -7,27 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from .calls import CHANGING, Recording, record, replayed, snapshot
+from .calls import TRACED, Recording, record, replayed, snapshot
 from .crashes import FEW, Model, Tree, count_of, crashes, every_crash
-from .scenarios import SCENARIOS, THREADED, act
+from .scenarios import PARALLEL, SCENARIOS, act
 from .settings import SECONDS, cases, choices
 from .traced import need_strace, run_traced
 from .truth import check_reading, check_vouching, check_whole, meaning, put_tree, tree_of
 
 
 @pytest.mark.parametrize("model", ["ordered", "weak"])
-@pytest.mark.parametrize("name", [*SCENARIOS, *THREADED])
+@pytest.mark.parametrize("name", [*SCENARIOS, *PARALLEL])
 def test_no_power_cut_leaves_anything_that_is_mistaken_for_data(
     name: str, model: Model, fast_folder: Path, record_property: Callable[[str, object], None]
 ) -> None:
     need_strace()
-    scenario, root = (SCENARIOS | THREADED)[name], fast_folder
+    scenario, root = (SCENARIOS | PARALLEL)[name], fast_folder
     data = root / "data"
     data.mkdir()
     scenario.prepare(root)
     before, old = snapshot(data), tree_of(data)
-    options = ["-y", "-e", f"trace={CHANGING}"]
-    ended = run_traced(act, name, root, strace=options, output=root / "trace")
+    ended = run_traced(act, name, root, strace=TRACED, output=root / "trace")
     assert ended.exit_code == 0 and ended.error is None, ended.error
     done = tree_of(data)
     recording = record(before, data, ended.trace)
@@ -51,7 +50,7 @@ def test_no_power_cut_leaves_anything_that_is_mistaken_for_data(
             outcome = check_reading(scenario, root / "data")
             if crash.point == len(recording.operations):
                 assert outcome == "new", "what was reported as written is lost"
-            act(name, root)
+            (scenario.again or scenario.act)(root)
             assert meaning(tree_of(data)) == meaning(done), "running again does not complete it"
             assert check_reading(scenario, root / "data") == "new"
         except BaseException as error:

@@ -13,8 +13,8 @@ import pytest
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
+from tfr_assets.reading import registry
 from tfr_assets.reading.batches import batches
-from tfr_assets.reading.names import READER_NAMES
 from tfr_assets.reading.read import read
 from tfr_assets.writing.write import write
 
@@ -22,7 +22,7 @@ from .settings import SECONDS, cases, choices
 
 ROWS = 100_000
 BATCH = 1000
-READERS = ["batches", *(name for name in READER_NAMES if SECONDS or name in ("vectorized", "sharded", "columnar"))]
+READERS = ["batches", *(name for name in registry.READERS if SECONDS or name in ("vectorized", "sharded", "columnar"))]
 _FORKS = multiprocessing.get_context("forkserver")
 
 

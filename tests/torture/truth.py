@@ -8,9 +8,9 @@ from typing import Any
 from tfr_assets.cli.verify import verify_files
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import manifest_path
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine
-from tfr_assets.writing.stored import audit_folders, find_files
+from tfr_assets.writing.stored import audit_folders, find_record_files
 
 from .scenarios import SCENARIOS, Rows, Scenario, act, read_rows, table
 
@@ -78,11 +78,11 @@ def check_whole(tree: Tree, before: Tree, after: Tree) -> None:
 
 
 def check_vouching(root: Path) -> None:
-    """No manifest vouches for bytes that are not those it describes."""
+    """No manifest stays beside bytes that it does not describe."""
     for name in sorted(root.rglob("manifest/*.json")):
         path = name.parent.parent / name.stem
         if manifest_path(path) == name and (manifest := Manifest.load(path)):
-            assert not path.exists() or examine(path, manifest).ok, f"{name} vouches for other bytes than lie there"
+            assert not path.exists() or examine(path, manifest).ok, f"{name} describes other bytes than lie there"
 
 
 def check_reading(scenario: Scenario, root: Path) -> str:
@@ -108,7 +108,7 @@ def _rows_or_error(scenario: Scenario, where: Path) -> "Rows | TfrError":
 
 def is_verified(where: Path) -> bool:
     """Whether `tfr verify` is content with a file or folder."""
-    files = find_files([where]) if where.exists() else []
+    files = find_record_files([where]) if where.exists() else []
     beside, _ = audit_folders([where])
     return bool(files) and not beside and all(report.ok for report in verify_files(files, quiet=True))
 

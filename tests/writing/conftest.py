@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.writing.written_files import own_children, own_threads
+from tfr_assets.bench.writers.measured import MEASURED, SEED
 from tfr_assets.sources import Source
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, plan_shards
@@ -15,6 +16,7 @@ from tfr_assets.writing.shard import ShardWritten, finish_shards, write_shard
 from tfr_assets.writing.writers import rows as rows_module
 
 ROWS = 103
+WRITERS = {name: writer for name, writer in MEASURED.items() if name != SEED}  # all that are ours
 MakeDataset = Callable[..., Dataset]
 
 

@@ -25,7 +25,7 @@ from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.merged import merge_shards
 from tfr_assets.writing.plan import load_inventory
 from tfr_assets.writing.raw import materialize_raw
-from tfr_assets.writing.stored import audit_folders, find_files
+from tfr_assets.writing.stored import audit_folders, find_record_files
 from tfr_assets.writing.write import write
 
 from .conftest import MakeDataset, files, write_all_shards
@@ -40,7 +40,7 @@ def run(dataset: Dataset) -> None:
 
 def found_in(path: Path) -> str:
     """What `tfr verify` finds wrong."""
-    reports = [*verify_files(find_files([path]), quiet=True), *audit_folders([path])[0]]
+    reports = [*verify_files(find_record_files([path]), quiet=True), *audit_folders([path])[0]]
     return "\n".join(str(fault) for report in reports for fault in (*report.faults, *report.feature_faults))
 
 

@@ -1,4 +1,4 @@
-"""What lies in a dataset's folder is held against the plan, so that what is gone without a trace is noticed, too."""
+"""What lies in a dataset's folder is compared with the plan, so that what is gone without a trace is noticed, too."""
 
 import shutil
 from dataclasses import replace

@@ -127,7 +127,7 @@ def test_a_file_whose_manifest_vouches_for_nothing_is_refused(shards: list[Shard
     content = manifest_path(path).read_bytes()
     for wrong in (content[:-2], content.replace(b'"records"', b'"recordz"'), b""):
         manifest_path(path).write_bytes(wrong)
-        with pytest.raises(DamagedFile, match=f"cannot export {path}: its manifest vouches for nothing: it is damaged"):
+        with pytest.raises(DamagedFile, match=f"cannot export {path}: its manifest is invalid: it is damaged"):
             export_array_record([shard.path for shard in shards], target)
     assert not target.exists()
     manifest_path(path).unlink()  # a file may be anyone's

@@ -11,9 +11,9 @@ import pytest
 
 from tfr_assets.errors import SchemaError, SourceChanged, StaleError, WriteError
 from tfr_assets.layout import feature_spec_path, index_path, manifest_path
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine
 from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 from tfr_assets.sources import Source
 from tfr_assets.writing import shard as shard_module

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tfr_assets.errors import WriteError
+from tfr_assets.errors import SourceChanged, WriteError
 from tfr_assets.layout import Layout, assign_rows
 from tfr_assets.records.examples.encoder import ExampleEncoder
 from tfr_assets.records.examples.writer import write_file
@@ -412,6 +412,17 @@ class TestImages:
         assert facts("rgb.png", "gray.jpeg") == ImageFacts(frozenset({"png", "jpeg"}))
         assert facts("rgb.png", "rgb.jpeg") == ImageFacts(frozenset({"png", "jpeg"}), (None, None, 3))
         assert facts("rgb.png", "rgb.jpeg", size=[4, 6]) == ImageFacts(frozenset({"png", "jpeg"}), (4, 6, 3))
+
+    def test_a_damaged_listing_of_images_tells_nothing(self, tmp_path: Path, pictures: dict[str, bytes]) -> None:
+        (folder := tmp_path / "images").mkdir()
+        (folder / "rgb.png").write_bytes(pictures["rgb.png"])
+        inventory = take_inventory(Source(str(folder), kind="images"), tmp_path / "raw")
+        landed = Path(inventory.landed[0].path)
+        content = landed.read_bytes()
+        for damaged in (content[:-4], content[:100] + bytes([content[100] ^ 1]) + content[101:]):
+            landed.write_bytes(damaged)
+            with pytest.raises(SourceChanged, match=f"{landed.name}: it is not what was landed. Materialize raw"):
+                image_facts(inventory)
 
     def test_nothing_is_known_of_images_in_a_table(self, tmp_path: Path, pictures: dict[str, bytes]) -> None:
         pq.write_table(self.table(pictures), tmp_path / "pictures.parquet")

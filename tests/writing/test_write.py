@@ -19,9 +19,9 @@ from tests.writing.conftest import files, table
 from tests.writing.written_files import expected_names, names, payloads
 from tfr_assets.errors import ConfigError, SchemaError, SourceError
 from tfr_assets.layout import index_path
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine
 from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
 from tfr_assets.writing.write import Written, write
 
@@ -59,7 +59,7 @@ class Column:
 
 
 class Lazy:
-    """An iterable that makes its rows anew each time."""
+    """An iterable that makes its rows again each time."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(ROWS)
@@ -236,7 +236,7 @@ def test_a_bar_is_shown_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_function_can_be_the_writer(tmp_path: Path) -> None:
-    from tfr_assets.writing.writers.serial import serial
+    from tfr_assets.bench.writers.serial import serial
 
     assert write(table(), tmp_path / "x.tfrecord", writer=serial).writer == "serial"
 
@@ -305,7 +305,7 @@ def raising() -> Iterator[dict[str, int]]:
 
 
 BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
-    "nothing": ([], SourceError, "data: gave no rows, and nothing that tells its columns"),
+    "nothing": ([], SourceError, "data: gave no rows, and nothing that shows its columns"),
     "an empty generator": (iter([]), SourceError, "data: gave no rows"),
     "a number": (3, SourceError, "data: is a value of type int; give an Arrow table, .* or bytes"),
     "a path": ("data.parquet", SourceError, "data: is a value of type str; give an Arrow table, .* or bytes"),

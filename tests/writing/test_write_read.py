@@ -11,13 +11,12 @@ import pyarrow as pa
 import pytest
 
 import tfr_assets
-from tests.writing.conftest import table
+from tests.writing.conftest import WRITERS, table
 from tests.writing.written_files import payloads
 from tfr_assets.errors import SchemaError, StaleError, WriteError
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import FeatureOptions
 from tfr_assets.writing.write import write
-from tfr_assets.writing.writers.registry import WRITERS
 
 COMPRESSED = [
     ("sharded_threads", "gzip"),
@@ -39,7 +38,7 @@ def tf() -> Any:
 @pytest.mark.parametrize(("writer", "compression"), [*((writer, "none") for writer in WRITERS), *COMPRESSED])
 def test_tensorflow_reads_what_every_writer_writes(tf: Any, writer: str, compression: str, tmp_path: Path) -> None:
     data = {"id": np.arange(5000), "text": [f"row {n}" for n in range(5000)]}
-    written = write(data, tmp_path / "x", shards=2, writer=writer, compression=compression, workers=2)
+    written = write(data, tmp_path / "x", shards=2, writer=WRITERS[writer], compression=compression, workers=2)
     kind = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[compression]
     records = tf.data.TFRecordDataset(list(map(str, written.paths)), kind)
     spec = {"id": tf.io.FixedLenFeature((), tf.int64), "text": tf.io.FixedLenFeature((), tf.string)}

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 
 from tests.records.encoding import encode
 from tests.records.reference import examples, frames, payloads_of
-from tests.writing.conftest import files, table
+from tests.writing.conftest import WRITERS, files, table
 from tests.writing.written_files import names, payloads
 from tfr_assets.layout import assign_rows, index_path
 from tfr_assets.records.arrow.buffers import Pool
+from tfr_assets.records.frames.examine import examine, is_intact
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import examine, is_intact
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers import rows as rows_module
 from tfr_assets.writing.writers.payloads import PAYLOADS, PayloadEncoder
 from tfr_assets.writing.writers.pieces import End, Piece
-from tfr_assets.writing.writers.registry import WRITERS
 from tfr_assets.writing.writers.rows import StreamRows, TableRows, rows_of
 from tfr_assets.writing.writers.single_writer_queue import single_writer_queue
 
@@ -40,7 +39,7 @@ def in_batches(whole: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def stream_of(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """Lets even little data be too much to look at all of it, and deals it out in blocks of so many rows."""
+    """Lets even little data be too much to look at all of it, and distributes it in blocks of so many rows."""
     monkeypatch.setattr(rows_module, "_LOOK_AHEAD", 1)
     monkeypatch.setattr(rows_module, "_BLOCK_ROWS", block)
 
@@ -50,14 +49,14 @@ def stream_of(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
 def test_every_writer_writes_all_records_of_a_table(writer: str, shards: int | None, tmp_path: Path) -> None:
     data = table(1000)
     path = tmp_path / ("x.tfrecord" if shards is None else "x")
-    written = write(data, path, shards=shards, writer=writer, workers=2)
+    written = write(data, path, shards=shards, writer=WRITERS[writer], workers=2)
     found = payloads(written)
     cuts = assign_rows(1000, shards or 1)
     assert [len(each) for each in found] == [shard.rows for shard in cuts]
     expected = encode(*data.to_batches())
     for shard, each in zip(cuts, found, strict=True):
         ours, theirs = each, expected[shard.start : shard.stop]
-        assert (sorted(ours) == sorted(theirs)) if writer == "locked" else (ours == theirs)
+        assert (ours == theirs) if WRITERS[writer].keeps_order else (sorted(ours) == sorted(theirs))
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -66,20 +65,22 @@ def test_every_writer_writes_all_records_of_a_stream(
 ) -> None:
     stream_of(monkeypatch, block=8)
     data = table(300)
-    written = write(in_batches(data, 37), tmp_path / "x", shards=3, writer=writer, workers=2)
+    written = write(in_batches(data, 37), tmp_path / "x", shards=3, writer=WRITERS[writer], workers=2)
     expected = encode(*data.to_batches())
     for shard, found in enumerate(payloads(written)):
         theirs = [expected[row] for row in range(300) if row // 8 % 3 == shard]
-        assert (sorted(found) == sorted(theirs)) if writer == "locked" else (found == theirs)
+        assert (found == theirs) if WRITERS[writer].keeps_order else (sorted(found) == sorted(theirs))
 
 
-@pytest.mark.parametrize("writer", [name for name in THREADED if name != "locked"])
+@pytest.mark.parametrize("writer", [name for name in THREADED if WRITERS[name].keeps_order])
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_the_number_of_workers_changes_no_byte(writer: str, compression: str, tmp_path: Path) -> None:
     found = []
     for workers in (1, 2, 5):
         folder = tmp_path / str(workers)
-        written = write(table(2000), folder / "x", shards=3, writer=writer, workers=workers, compression=compression)
+        written = write(
+            table(2000), folder / "x", shards=3, writer=WRITERS[writer], workers=workers, compression=compression
+        )
         for path, manifest in zip(written.paths, written.manifests, strict=True):
             assert is_intact(path, manifest) and Manifest.load(path) == manifest
         found.append({name: content for name, content in files(folder / "x").items() if "manifest" not in name})
@@ -123,14 +124,14 @@ def test_any_number_of_rows_goes_to_any_number_of_shards_by_any_number_of_worker
         nothing = pa.record_batch([pa.array([], pa.int64())], ["n"])
         source = data if known else chain([nothing], in_batches(data, batch))
         folder = tmp_path_factory.mktemp("any") / "x"
-        written = write(source, folder, shards=shards, workers=workers, writer=writer)
+        written = write(source, folder, shards=shards, workers=workers, writer=WRITERS[writer])
     found = payloads(written)
     expected = encode(*data.to_batches()) if rows else []
     assert sorted(record for each in found for record in each) == sorted(expected)
     assert written.records == rows == sum(manifest.records for manifest in written.manifests)
     if known:
         assert max(map(len, found)) - min(map(len, found)) <= 1
-        if writer != "locked":
+        if WRITERS[writer].keeps_order:
             assert [record for each in found for record in each] == expected
     else:
         assert max(map(len, found)) - min(map(len, found)) <= block

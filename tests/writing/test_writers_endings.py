@@ -21,13 +21,13 @@ from tests.writing.written_files import (
     own_children,
 )
 from tfr_assets.errors import WriteError
-from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers import sharded_processes
 from tfr_assets.writing.writers.payloads import PAYLOADS
 from tfr_assets.writing.writers.pieces import End
-from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.process import fresh_process
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 SHARDS = [f"x-train.tfrecord-{shard:05d}-of-00004" for shard in range(4)]
 
@@ -54,7 +54,7 @@ def test_a_killed_worker_process(known: bool, tmp_path: Path) -> None:
             yield from batches(10, 1000)
 
     data = pa.Table.from_batches(list(batches(2_000, 1000))) if known else endless()
-    with pytest.raises(WriteError, match=r"was killed by SIGKILL.*'sharded_threads'"):
+    with pytest.raises(WriteError, match=r"was killed by signal 9 \(SIGKILL\).*'sharded_threads'"):
         write(data, tmp_path / "x", shards=4, writer="sharded_processes", workers=2, progress=kill_one)
     assert killed
     whole = [path.name for path in (tmp_path / "x").glob("x-*")]
@@ -66,6 +66,7 @@ def test_a_killed_worker_process(known: bool, tmp_path: Path) -> None:
 FOREVER = """
 import itertools, sys
 import pyarrow as pa
+from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.writing.write import write
 batch = pa.record_batch({"n": range(1000)})
 def told(records):
@@ -76,7 +77,7 @@ progress = told
 def once(records):
     if progress:
         progress(records)
-write(itertools.repeat(batch), sys.argv[1], shards=4, writer=sys.argv[2], workers=2, progress=once)
+write(itertools.repeat(batch), sys.argv[1], shards=4, writer=MEASURED[sys.argv[2]], workers=2, progress=once)
 """
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.records.encoding import encode
 from tests.records.reference import payloads_of
-from tests.writing.conftest import files
+from tests.writing.conftest import WRITERS, files
 from tests.writing.written_files import (
     expected_names,
     names,
@@ -19,9 +19,8 @@ from tests.writing.written_files import (
 )
 from tfr_assets.errors import SchemaError, SourceError, WriteError
 from tfr_assets.layout import manifest_path
-from tfr_assets.records.frames.report import examine
+from tfr_assets.records.frames.examine import examine
 from tfr_assets.writing.write import write
-from tfr_assets.writing.writers.registry import WRITERS
 
 SHARDS = [f"x-train.tfrecord-{shard:05d}-of-00004" for shard in range(4)]
 SHARDED = ["sharded_threads", "sharded_processes"]
@@ -53,7 +52,7 @@ def bad_iterator() -> Iterator[pa.RecordBatch]:
 def test_a_batch_of_another_schema(writer: str, shards: int | None, tmp_path: Path) -> None:
     path = tmp_path / ("x.tfrecord" if shards is None else "x")
     with pytest.raises(SourceError, match=r"data: batch 5: column 'n' is string, but int64 in data: batch 0"):
-        write(bad_schema(), path, shards=shards, writer=writer, workers=FEW.get(writer, 2))
+        write(bad_schema(), path, shards=shards, writer=WRITERS[writer], workers=FEW.get(writer, 2))
     assert names(tmp_path) == set()
 
 
@@ -63,7 +62,7 @@ def test_data_that_raises_midway_leaves_what_was_there(writer: str, tmp_path: Pa
     write(batches(8), folder, shards=4)
     before = files(folder)
     with pytest.raises(SourceError, match="data: raised ZeroDivisionError: in the program") as caught:
-        write(bad_iterator(), folder, shards=4, writer=writer, workers=FEW.get(writer, 3))
+        write(bad_iterator(), folder, shards=4, writer=WRITERS[writer], workers=FEW.get(writer, 3))
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert files(folder) == before
 
@@ -73,7 +72,7 @@ def test_a_value_that_cannot_be_encoded_costs_its_shard_only(writer: str, tmp_pa
     numbers = [*range(60), 2**63, *range(61, 100)]
     data = pa.table({"n": pa.array(numbers, pa.uint64())})
     with pytest.raises(WriteError) as caught:
-        write(data, tmp_path / "x", shards=4, writer=writer, workers=FEW.get(writer, 2))
+        write(data, tmp_path / "x", shards=4, writer=WRITERS[writer], workers=FEW.get(writer, 2))
     message = str(caught.value)
     assert f"1 of 4 shards in {tmp_path / 'x'} could not be written; the others are whole" in message
     assert f"{SHARDS[2]}: column 'n' of type uint64 holds 9223372036854775808, at or after row 50" in message
@@ -99,7 +98,7 @@ def test_the_error_of_a_single_file_is_raised_as_it_is(writer: str, tmp_path: Pa
             yield pa.record_batch([pa.array([2**63], pa.uint64())], ["n"])
 
     with pytest.raises(SchemaError, match="column 'n' of type uint64 holds 9223372036854775808"):
-        write(endless(), tmp_path / "x.tfrecord", writer=writer, workers=FEW.get(writer, 2))
+        write(endless(), tmp_path / "x.tfrecord", writer=WRITERS[writer], workers=FEW.get(writer, 2))
     assert names(tmp_path) == set()
 
 
@@ -109,7 +108,9 @@ def test_a_program_that_tells_progress_may_fail(tmp_path: Path) -> None:
 
     for writer in WRITERS:
         with pytest.raises(ZeroDivisionError, match="progress"):
-            write(batches(50), tmp_path / "x", shards=4, writer=writer, workers=FEW.get(writer, 2), progress=told)
+            write(
+                batches(50), tmp_path / "x", shards=4, writer=WRITERS[writer], workers=FEW.get(writer, 2), progress=told
+            )
         assert names(tmp_path) == set()
 
 
@@ -134,7 +135,7 @@ def test_a_full_disk_ends_even_an_endless_stream(writer: str, tmp_path: Path) ->
         largest_file(3_000_000),
         pytest.raises(WriteError, match=r"4 of 4 shards(.|\n)*cannot write .*: File too large"),
     ):
-        write(endless(), tmp_path / "x", shards=4, writer=writer, workers=FEW.get(writer, 2))
+        write(endless(), tmp_path / "x", shards=4, writer=WRITERS[writer], workers=FEW.get(writer, 2))
     assert names(tmp_path) == set()
 
 
@@ -144,7 +145,7 @@ def test_a_shard_that_finds_no_room_leaves_the_others(writer: str, tmp_path: Pat
     old = write([b"old"] * 4, tmp_path / "x", shards=4)
     before = old.paths[2].read_bytes()
     with largest_file(1_000_000), pytest.raises(WriteError, match=rf"1 of 4 shards(.|\n)*{SHARDS[2]}.*File too large"):
-        write(values, tmp_path / "x", shards=4, writer=writer, workers=FEW.get(writer, 2))
+        write(values, tmp_path / "x", shards=4, writer=WRITERS[writer], workers=FEW.get(writer, 2))
     assert old.paths[2].read_bytes() == before
     for shard in (0, 1, 3):
         assert payloads_of(old.paths[shard].read_bytes()) == [b"x" * 10] * 25
@@ -157,7 +158,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     for writer in WRITERS:
         with pytest.raises(WriteError, match="Not a directory"):
-            write(batches(4), tmp_path / "file" / "x.tfrecord", writer=writer)
+            write(batches(4), tmp_path / "file" / "x.tfrecord", writer=WRITERS[writer])
 
 
 @pytest.mark.parametrize("writer", THREADED)
@@ -176,6 +177,6 @@ def test_what_is_drawn_is_not_far_ahead_of_what_is_written(writer: str, tmp_path
         time.sleep(0.001)
         written += records
 
-    write(source(), tmp_path / "x", shards=2, writer=writer, workers=2, progress=slow)
+    write(source(), tmp_path / "x", shards=2, writer=WRITERS[writer], workers=2, progress=slow)
     assert written == drawn == 15_000
     assert most < 3_000

@@ -12,9 +12,9 @@ import pytest
 from tests.writing.conftest import table
 from tests.writing.written_files import names
 from tfr_assets.bench.writers.measure import Contestant, measure_writers
+from tfr_assets.bench.writers.serial import serial
 from tfr_assets.errors import ConfigError, SchemaError, WriteError
 from tfr_assets.writing.write import write
-from tfr_assets.writing.writers.serial import serial
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

@@ -23,15 +23,16 @@ from rich.text import Text
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.project import PROJECT_VARIABLE, find_project
-from tfr_assets.reading.names import READER_NAMES
+from tfr_assets.reading.registry import READERS
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from tfr_assets.cli.execute import Outcome, Progress
+    from tfr_assets.cli.execute import Outcome
     from tfr_assets.cli.status import Status
     from tfr_assets.components.config.component import TFRecordDataset
-    from tfr_assets.records.frames.report import FileReport
+    from tfr_assets.records.frames.examine import FileReport
+    from tfr_assets.units import StepProgress
     from tfr_assets.writing.dataset import Dataset
 
 _SHOWN_FAULTS = 20
@@ -48,7 +49,7 @@ class _Files(click.Path):
     """A file or folder; or a dataset's name, which stands for its folder where nothing else is called so."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not Path(value).exists():  # else it is of no account whether there is a project, and a whole one
+        if not Path(value).exists():  # else it does not matter whether there is a project
             from tfr_assets.layout import data_root
 
             folder = data_root() / value
@@ -104,7 +105,7 @@ def cli(project: Path | None) -> None:
 
     Exit code: 0 fine, 1 bad data or a failed run, 2 wrong usage, 130 stopped by Ctrl-C, 143 by
     SIGTERM, 129 by SIGHUP (the terminal was closed).
-    """  # noqa: D301 - click wants a real backspace before lines that it shall not join
+    """  # noqa: D301 - click wants a real backspace before lines that it must not join
     if project:
         os.environ[PROJECT_VARIABLE] = str(project.absolute())  # so that the processes of steps find it, too
 
@@ -165,9 +166,13 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
     What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster
     instance that `make ui` shows.
     """
-    from tfr_assets.cli.execute import run_dataset
 
-    outcomes = _run_each(names, lambda dataset, instance, bar: run_dataset(dataset, instance, readers, bar))
+    def refresh(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
+        from tfr_assets.cli.execute import run_dataset
+
+        return run_dataset(dataset, instance, readers, bar)
+
+    outcomes = _run_each(names, refresh)
     if as_json:
         _print_json([asdict(outcome) for outcome in outcomes])
     else:
@@ -189,15 +194,13 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
 @as_json
 def plan(names: Sequence[str], as_json: bool) -> None:
     """Look at the raw data of datasets, and show which files it will become. Writes no shard."""
-    from tfr_assets.cli.execute import Outcome, run_raw
-    from tfr_assets.cli.summary import plan_table
-    from tfr_assets.cli.terminal import out
-    from tfr_assets.writing.plan import load_inventory
-    from tfr_assets.writing.sizing import split_sizes
-
     planned = {}
 
     def look(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
+        from tfr_assets.cli.execute import Outcome, run_raw
+        from tfr_assets.writing.plan import load_inventory
+        from tfr_assets.writing.sizing import split_sizes
+
         outcome = Outcome(dataset.name)
         dataset = run_raw(dataset, instance, outcome, bar)
         if outcome.ok:
@@ -208,6 +211,9 @@ def plan(names: Sequence[str], as_json: bool) -> None:
     if as_json:
         _print_json({name: [asdict(size) for size in sizes] for name, sizes in planned.items()})
     else:
+        from tfr_assets.cli.summary import plan_table
+        from tfr_assets.cli.terminal import out
+
         for name, sizes in planned.items():
             out.print(plan_table(name, sizes))
         for outcome in outcomes:
@@ -215,7 +221,9 @@ def plan(names: Sequence[str], as_json: bool) -> None:
     _exit(outcomes)
 
 
-def _run_each(names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, Progress], Outcome]") -> "list[Outcome]":
+def _run_each(
+    names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, StepProgress], Outcome]"
+) -> "list[Outcome]":
     """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
     from tfr_assets.components.runs.steps.crew import prepare, stop_prepared
 
@@ -265,15 +273,15 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
-    with a manifest are also held against it: size, count, content, index, and that every record parses. In a folder,
+    with a manifest are also compared with it: size, count, content, index, and that every record parses. In a folder,
     files are noticed that are missing or do not belong there, and whatever else of a dataset is not as it was written.
-    A dataset's files are also held against the plan that its YAML and its inventory make: which there must be, with how
-    many rows, of which settings.
+    A dataset's files are also compared with the plan that its YAML and its inventory make: which there must be, with
+    how many rows, of which settings.
     """
     from tfr_assets.cli.verify import as_documents, audit_plans, verify_files
-    from tfr_assets.writing.stored import audit_folders, find_files
+    from tfr_assets.writing.stored import audit_folders, find_record_files
 
-    files = find_files(paths)
+    files = find_record_files(paths)
     beside, notes = audit_folders(paths)
     beside += audit_plans(paths, {report.path for report in beside})
     if not files and not beside:
@@ -337,11 +345,11 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
 @as_json
 def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
-    from tfr_assets.cli.look import as_document, show
+    from tfr_assets.cli.inspection import as_document, show
     from tfr_assets.records.examples.inspect import inspect_file
-    from tfr_assets.writing.stored import find_files
+    from tfr_assets.writing.stored import find_record_files
 
-    files = find_files([path])
+    files = find_record_files([path])
     if not files:
         raise click.UsageError(f"no TFRecord file in {path}")
     if gone := [file for file in files if not file.is_file()]:
@@ -384,11 +392,11 @@ def bench() -> None:
     """Measure on this machine what is fastest."""
 
 
-@bench.command("readers", epilog=f"Readers: {', '.join(READER_NAMES)}.")
+@bench.command("readers", epilog=f"Readers: {', '.join(READERS)}.")
 @click.argument("name")
 @click.option("--only", multiple=True, metavar="READER", help="Readers to measure; can be given several times.")
-@click.option("--batch-size", type=int, help="Records a batch.")
-@click.option("--repeats", type=int, help="Processes a reader, in turn with the others.")
+@click.option("--batch-size", type=int, help="Records per batch.")
+@click.option("--repeats", type=int, help="Processes per reader, in turn with the others.")
 @click.option("--step-ms", type=float, help="Simulated training step after each batch.")
 @click.option("--decode-ms", type=float, help="Simulated cost of decoding a record.")
 @click.option("--latency-ms", type=float, help="Read over HTTP, with this time to the first byte.")

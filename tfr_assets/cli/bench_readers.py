@@ -8,11 +8,13 @@ from tfr_assets.bench.readers.measure import Measured, measure_readers
 from tfr_assets.bench.readers.measurement import load
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.bench.readers.recommend import recommend
-from tfr_assets.bench.readers.slow_server import Storage, served, slow_server
+from tfr_assets.bench.readers.slow_server import Storage, slow_server, with_urls
 from tfr_assets.bench.readers.table import COLUMNS, NOTE, rows
 from tfr_assets.cli.terminal import err, out, steps_bar, table
 from tfr_assets.reading.locate.files import locate
+from tfr_assets.reading.registry import default_reader
 
+# without --only: what prefetching, taking turns and parallel reading gain where storage is slow
 REMOTE_READERS = ("naive", "prefetch", "interleave", "vectorized", "autotuned")
 
 
@@ -32,15 +34,15 @@ def bench_readers(
     with ExitStack() as stack:
         if storage:
             options = options if options.only else options.of(REMOTE_READERS)
-            files = served(files, folder, stack.enter_context(slow_server(folder, storage)))
+            files = with_urls(files, folder, stack.enter_context(slow_server(folder, storage)))
         measured = measure_readers(files, options, stack.enter_context(steps_bar(folder.name)))
     if keep and not storage:
-        _keep(measured, folder / "readers")
+        _keep(measured, folder / "readers", default_reader(files))
     if not quiet:
         where = f" over HTTP, {storage}" if storage else ""
         out.print(table(folder.name + where, COLUMNS, rows(measured.measurements), numbers=COLUMNS[1:], apart=True))
         out.print(NOTE, style="dim")
-        best = recommend(measured.measurements)
+        best = recommend(measured.measurements, default_reader(files))
         if best and not storage:
             out.print(f"[green]recommended:[/] {best.reader}, {best.why}")
         for reader, why in measured.failures.items():
@@ -51,9 +53,9 @@ def bench_readers(
     }
 
 
-def _keep(measured: Measured, folder: Path) -> None:
+def _keep(measured: Measured, folder: Path, default: str) -> None:
     for measurement in measured.measurements.values():
         measurement.save(folder)
     known = {reader: found for reader in BenchOptions().readers if (found := load(folder, reader))}
-    if best := recommend(known):
+    if best := recommend(known, default):
         best.save(folder)

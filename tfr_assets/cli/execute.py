@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,7 @@ from tfr_assets.components.runs.held_apart import WAITING
 from tfr_assets.components.runs.steps.warm_executor import STOPPING
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import current_project
+from tfr_assets.units import StepProgress
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
 
@@ -39,11 +39,10 @@ _STOPPED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt", "WorkerDied
 _POLL_SECONDS = 0.1
 _SHOWN = (WAITING, STOPPING)  # how events start that are shown in place of a step
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal shows a bar; the UI has the log
-_OTHER_STEPS = 6  # of a refresh, besides one a shard: raw, plan, commit, merged, and the checks of shards and merged
+_OTHER_STEPS = 6  # of a refresh, besides one per shard: raw, plan, commit, merged, and the checks of shards and merged
 _ABOUT_READERS = ("readers", "reader_report")
 _READER_STEPS = 3  # readers, their checks, the report
 
-Progress = Callable[[str, int, int], None]
 """Called with what is being done, the number of steps done, and of all steps."""
 
 
@@ -76,7 +75,7 @@ class Made:
 
 @dataclass
 class Outcome:
-    """What came of a dataset's runs.
+    """The result of a dataset's runs.
 
     Attributes:
         dataset: Its name.
@@ -104,14 +103,14 @@ def reconstruct_job(dataset: str, job_name: str) -> dg.JobDefinition:
     return load_definitions(dataset).resolve_job_def(job_name)
 
 
-def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, progress: Progress) -> Outcome:
+def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, progress: StepProgress) -> Outcome:
     """Materializes everything of a dataset.
 
     Args:
         dataset: The dataset.
         instance: Where runs and events are recorded.
         readers: Whether to measure the readers, too.
-        progress: Told about every step.
+        progress: Called for every step.
 
     Returns:
         What was made and what failed. A step that fails raises nothing here.
@@ -140,14 +139,14 @@ def _readers_job(dataset: Dataset) -> dg.JobDefinition:
         ) from error
 
 
-def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, progress: Progress) -> Dataset:
+def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, progress: StepProgress) -> Dataset:
     """Materializes the raw data of a dataset alone, which plans the number of shards where that is `auto`.
 
     Args:
         dataset: The dataset.
         instance: Where runs and events are recorded.
         outcome: Gets what was made and what failed.
-        progress: Told about every step.
+        progress: Called for every step.
 
     Returns:
         The dataset with the planned number of shards.
@@ -156,7 +155,7 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
     return as_planned(dataset)
 
 
-def _run(job_name: str, steps: int, outcome: Outcome, instance: dg.DagsterInstance, progress: Progress) -> None:
+def _run(job_name: str, steps: int, outcome: Outcome, instance: dg.DagsterInstance, progress: StepProgress) -> None:
     run_id = make_new_run_id()
     over = threading.Event()
     follower = threading.Thread(target=_follow, args=(instance, run_id, steps, progress, over), daemon=True)
@@ -197,7 +196,7 @@ def _create_run(
         tags={
             **(all_partitions(keys) if keys else {}),
             TERMINAL_TAG: f"{socket.gethostname()}, process {os.getpid()}",
-            MAX_RETRIES_TAG: "0",  # whoever sits at the terminal decides whether to run it again
+            MAX_RETRIES_TAG: "0",  # the user at the terminal decides whether to run it again
         },
         remote_job_origin=_origin().get_job_origin(job_name),
         job_code_origin=job.get_python_origin(),
@@ -225,7 +224,9 @@ def _end_if_unfinished(run_id: str, instance: dg.DagsterInstance) -> None:
         instance.report_run_canceled(run, "Stopped in the terminal.")
 
 
-def _follow(instance: dg.DagsterInstance, run_id: str, steps: int, progress: Progress, over: threading.Event) -> None:
+def _follow(
+    instance: dg.DagsterInstance, run_id: str, steps: int, progress: StepProgress, over: threading.Event
+) -> None:
     """Reads a run's events as they come, tells how far it is, and stops it when it is canceled in the UI."""
     cursor, done = None, 0
     while not over.wait(_POLL_SECONDS):

@@ -13,7 +13,7 @@ from tfr_assets.components.runs.dead_runs import end_dead_runs
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.project import current_project
-from tfr_assets.storage.locks import locked
+from tfr_assets.storage.locks import hold_lock
 
 
 def dagster_home() -> Path:
@@ -52,7 +52,7 @@ def open_instance() -> Iterator[dg.DagsterInstance]:
     os.environ["DAGSTER_HOME"] = str(home)
     if os.environ.get(DATA_VARIABLE):
         os.environ[DATA_VARIABLE] = str(data_root())  # the same folder for the steps, wherever they are started
-    with _explained(home), _open(home) as instance:
+    with _explain_errors(home), _open(home) as instance:
         end_dead_runs(instance)
         yield instance
 
@@ -63,14 +63,14 @@ def _open(home: Path) -> dg.DagsterInstance:
             home.mkdir(exist_ok=True)
         if not home.is_dir():
             return dg.DagsterInstance.get()  # says so
-        with locked(home):  # the first one makes the databases; two at once would spoil them
+        with hold_lock(home):  # the first one makes the databases; two at once would spoil them
             return dg.DagsterInstance.get()
     except (dg.DagsterError, YAMLError) as error:
         raise ConfigError(f"DAGSTER_HOME={home}: {error}") from error
 
 
 @contextmanager
-def _explained(home: Path) -> Iterator[None]:
+def _explain_errors(home: Path) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:

@@ -7,12 +7,12 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_pipe: int | None = None  # Python writes the number of each signal into it, whoever handles the signal
+_pipe: int | None = None  # Python writes the number of each signal into it, whichever handler runs
 _received: list[int] = []
 
 
 def handle_stop_signals() -> None:
-    """Makes SIGTERM and SIGHUP do what Ctrl-C does, here and wherever Dagster handles it; `nohup` stays in force."""
+    """Makes SIGTERM and SIGHUP do what Ctrl-C does, here and where Dagster handles it; `nohup` stays in force."""
     global _pipe
     _pipe, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)

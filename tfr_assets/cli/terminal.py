@@ -19,14 +19,14 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-_WIDE = 200  # columns where nobody looks: what goes into a file or a pipe shall not be folded
+_WIDE = 200  # columns where there is no terminal: what goes into a file or a pipe is not folded
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 err = Console(stderr=True, highlight=False)
 
 
 def visible(text: str) -> str:
-    """Returns text with what is not printable escaped: a terminal obeys control characters, whoever wrote them."""
+    """Returns text with what is not printable escaped: a terminal obeys control characters of any origin."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -71,7 +71,7 @@ def stderr_to(log: Path) -> Iterator[None]:
 
 @contextmanager
 def steps_bar(label: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Shows a bar of steps; yields a function that is told what is being done, steps done, and steps in all."""
+    """Shows a bar of steps; yields a function that is called with what is being done, steps done, and steps in all."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -86,7 +86,7 @@ def steps_bar(label: str) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def bytes_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Shows a bar of bytes; yields a function that is told of bytes just done."""
+    """Shows a bar of bytes; yields a function that is called with bytes just done."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(label, total=total)
@@ -95,7 +95,7 @@ def bytes_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def records_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Shows a bar of records; yields a function that is told of records just done."""
+    """Shows a bar of records; yields a function that is called with records just done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(label, total=total)

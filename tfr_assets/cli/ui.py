@@ -44,7 +44,7 @@ def main(port: int) -> int:
         print(_TAKEN.format(port=port, other=port + 1), file=sys.stderr)
         return 2
     dg = str(Path(sys.executable).with_name("dg"))
-    # warnings of the daemon are of no use here: the UI shows ticks, runs and what they say
+    # warnings of the daemon are useless here: the UI shows ticks, runs and what they say
     command = [dg, "dev", "--no-check-yaml", "--log-level", "error", "--host", _HOST, "--port", str(port)]
     environment = os.environ | {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", _WARNINGS)}
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what its processes leave behind is this one's to wait for

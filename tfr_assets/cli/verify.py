@@ -1,4 +1,4 @@
-"""What `tfr verify` does with files: examines them behind a progress bar, and holds datasets against their plans."""
+"""What `tfr verify` does with files: examines them behind a progress bar, and compares datasets with their plans."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
@@ -10,7 +10,7 @@ from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.project import find_project
-from tfr_assets.records.frames.report import FileReport, faulty, unread
+from tfr_assets.records.frames.examine import FileReport, faulty_report, unread_report
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Note
 from tfr_assets.writing.audit_plan import audit_plan
@@ -36,19 +36,19 @@ def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[d
     said: dict[str, list[str]] = {}
     for note in notes:
         said.setdefault(note.path, []).append(note.says)
-    others = [unread(path) for path in said.keys() - {report.path for report in reports}]
+    others = [unread_report(path) for path in said.keys() - {report.path for report in reports}]
     return [
         {**asdict(report), "ok": report.ok, "notes": said.get(report.path, [])}
         for report in (*reports, *sorted(others, key=lambda report: report.path))
     ]
 
 
-def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport]:
+def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> list[FileReport]:
     """Holds the folders of datasets against their plans.
 
     Args:
         paths: Folders of datasets that have a YAML, among others.
-        told: Files of which it is known already that they are wrong.
+        reported: Files that are known to be wrong already.
 
     Returns:
         A report of each other file that is missing or not of the plan.
@@ -56,7 +56,7 @@ def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport
     folders = [path for path in map(Path.absolute, paths) if not path.is_file() and path.parent == data_root()]
     if not folders or find_project() is None:  # a copy of a dataset's folder can be verified anywhere
         return []
-    from tfr_assets.components.config.load import (  # Dagster: only where a dataset is meant
+    from tfr_assets.components.config.load import (  # Dagster: only where a dataset is named
         dataset_names,
         load_component,
     )
@@ -69,4 +69,4 @@ def audit_plans(paths: Iterable[Path], told: Collection[str]) -> list[FileReport
         except ConfigError as error:
             says = f"its plan is not known: {' '.join(str(error).split())}"
             faults.append(Fault(str(folder), 0, 0, FaultKind.BESIDE, says))
-    return [faulty(fault) for fault in faults if fault.path not in told]
+    return [faulty_report(fault) for fault in faults if fault.path not in reported]

@@ -1,1 +1,1 @@
-"""One folder a dataset."""
+"""One folder per dataset."""

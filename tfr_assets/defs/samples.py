@@ -9,8 +9,8 @@ import dagster as dg
 from tfr_assets.project import current_project
 
 _MADE = {
-    "digits": "1,797 handwritten digits as PNG files, a folder a class; from scikit-learn.",
-    "tones": "240 notes as WAV files, a folder a class; made here.",
+    "digits": "1,797 handwritten digits as PNG files, a folder per class; from scikit-learn.",
+    "tones": "240 notes as WAV files, a folder per class; made here.",
     "topics": "Python's own help topics, a document a file.",
     "mixed": "Images, sounds, captions and numbers of the same things, by name.",
 }

@@ -24,7 +24,7 @@ def waveform_strip(sounds: "Sequence[tuple[np.ndarray, int]]", captions: Sequenc
     Args:
         sounds: Samples and their rate in Hz. Samples are floats, with 1 as full amplitude, or signed integers; of shape
             (frames,) or (frames, channels). Of channels the outermost values are drawn.
-        captions: One a recording. Where there is no room for all of it, its middle is left out.
+        captions: One per recording. Where there is no room for all of it, its middle is left out.
         title: Stands above.
 
     Returns:

@@ -2,13 +2,13 @@
 
 A dataset's name, a path or a URL:
     locate     … which files to read, by their manifests, which are held from then on
-    tensors    … how a record is parsed, and what becomes of images and recordings
+    tensors    … how a record is parsed, and what happens to images and recordings
     native     … decoded by our own kernels; and the verified files under every reader
-    readers    … how each reader works; `pipelines` lists them, `names` says what each is for
+    readers    … how each reader works; `registry` lists them with their limits
     read, batches   … to the program that asked
 """
 
 import os
 
-# TensorFlow tells even of a dataset's regular end. Its warnings and errors stay, and a user's own setting wins.
+# TensorFlow logs even a dataset's regular end. Its warnings and errors stay, and a user's own setting wins.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")

@@ -54,11 +54,11 @@ def batches(
 
     Args:
         name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.
-        batch_size: Records a batch; the last one has what is left.
+        batch_size: Records per batch; the last one has what is left.
         into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
-        columns: Those to decode, in this order; the others are passed over, which is faster. None: all.
+        columns: Those to decode, in this order; the others are skipped, which is faster. None: all.
         shuffle: False: in the order of the rows; or `"global"`, `"blocks"`, a number or True, as for the `batches` of
             `tfr_assets.open`; not of URLs.
         seed: Another number is another order. Each epoch has its own, the same in every run and on all workers.
@@ -67,7 +67,7 @@ def batches(
             are disjoint, hold every record, and differ by one record at most.
         even: What makes all workers have as many batches: `"pad"` gives a share that is one record short another one,
             `"drop"` leaves out the last of one that is longer.
-        on_error: `"raise"`, or `"skip"` to pass over damaged records: the rest comes, then a warning says how many were
+        on_error: `"raise"`, or `"skip"` to skip damaged records: the rest comes, then a warning says how many were
             lost and where. See `skipped` of what is returned.
         workers: Threads that read and decode ahead, each a file, or a part of one where it is local. More than the
             processors help where storage is far.
@@ -95,8 +95,8 @@ def batches(
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.locate.record_files import RecordFiles
     from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
-    from tfr_assets.reading.native.columnar import Batches
     from tfr_assets.reading.native.convert import converter
+    from tfr_assets.reading.native.decoded_batches import Batches
 
     shard = (0, 1) if shard is None else shard
     check_positive(batch_size=batch_size, workers=workers)

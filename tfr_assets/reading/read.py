@@ -57,11 +57,11 @@ def read(
     Args:
         name: Name of a dataset; or a path: of a dataset's folder, of a folder of its files, or of one of them; or the
             URL of any of these. A string is a path when it holds a `/`, `.` or `~`.
-        batch_size: Records a batch.
+        batch_size: Records per batch.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
-        reader: How to read; see `tfr_assets.reading.names`. None: the one that was measured to be the best here, if
-            that was measured, else `vectorized`; for a URL, `autotuned`.
+        reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
+            that was measured, else `columnar`, and `vectorized` for tf.SequenceExamples; for a URL, `autotuned`.
         shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
         seed: Makes that order the same in every run, but with `data_service`, whose workers race; it differs from
             epoch to epoch all the same.
@@ -84,7 +84,7 @@ def read(
         unless it is shuffled or the reader promises none. Its cardinality is known, but with `on_error="skip"`.
 
     Raises:
-        ConfigError: There is no such dataset, path, split, reader, column or choice, or a number cannot be.
+        ConfigError: There is no such dataset, path, split, reader, column or choice, or a number is invalid.
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file differs from its manifest in size.
 
@@ -94,7 +94,8 @@ def read(
     """
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.native.choose_columns import with_columns
-    from tfr_assets.reading.pipelines import ReadOptions, reader_named
+    from tfr_assets.reading.readers.options import ReadOptions
+    from tfr_assets.reading.registry import reader_named
     from tfr_assets.reading.tensors.media import decoded_features
 
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
@@ -116,9 +117,10 @@ def read(
 
 
 def _best_for(files: "RecordFiles") -> str:
-    from tfr_assets.reading.locate.record_files import is_remote
     from tfr_assets.reading.recommendation import recommended_reader
+    from tfr_assets.reading.registry import default_reader
+    from tfr_assets.storage.file_names import is_remote
 
-    if is_remote(files.paths[0]):
-        return "autotuned"
-    return recommended_reader(Path(files.paths[0]).parent.parent) or "vectorized"
+    path = files.paths[0]
+    recommended = None if is_remote(path) else recommended_reader(Path(path).parent.parent)
+    return recommended or default_reader(files)

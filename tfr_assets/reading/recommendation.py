@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tfr_assets.layout import RECOMMENDATION
 from tfr_assets.reading.hardware import Hardware
-from tfr_assets.reading.names import READER_NAMES
+from tfr_assets.reading.registry import READERS
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.sealed import seal, unseal
 
@@ -19,8 +19,8 @@ class Recommendation:
         reader: Its name.
         why: A sentence or two.
         records_per_second: What all readers were measured at, the fastest first.
-        not_recommended: Why a faster one was passed over, by name.
-        batch_size: Records a batch when it was measured.
+        not_recommended: Why a faster one was not chosen, by name.
+        batch_size: Records per batch when it was measured.
         hardware: The machine.
         data_version: Of the files.
         measured_at: When.
@@ -60,7 +60,7 @@ def recommended_reader(folder: Path) -> str | None:
         reader, hardware = str(values["reader"]), Hardware(**values["hardware"])
     except (OSError, KeyError, TypeError):
         return None  # damaged, or of another version of this project: as if nothing had been measured
-    if reader not in READER_NAMES:
+    if reader not in READERS:
         return None
     here = Hardware.here()
     if hardware != here:

@@ -7,5 +7,5 @@
     examples    rows ↔ tf.Examples: encoder, decoder, the writer of one file
 
 Each imports those above it in this list. Rooms above may import all but `kernels`, which is for this room, but for
-`kernels.jit`, with which other rooms compile kernels of their own.
+`kernels.jit`, with which other rooms compile kernels of their own, and `kernels.compile_progress`, which shows it.
 """

@@ -1,10 +1,10 @@
-"""Whether raw files changed, without reading any: their names, sizes and times, or what their store tells of them."""
+"""Whether raw files changed, without reading any: their names, sizes and times, or what their store says of them."""
 
 import hashlib
 from collections.abc import Iterator
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.sources.files.paths import find_files
+from tfr_assets.sources.files.paths import find_source_files
 from tfr_assets.sources.mixed import options as mixed_options
 from tfr_assets.sources.model.kinds import TABLE
 from tfr_assets.sources.model.source import FORMATS, Source
@@ -39,7 +39,7 @@ def files_state(source: Source) -> str:
         # of photographs, recordings and texts, the ending says nothing: any format makes it a plain list of files
         follow = bool(part.options.get("follow_links"))
         listed = part if part.kind == TABLE else Source(path=part.path, format=FORMATS[0], follow_links=follow)
-        for file in find_files(listed):
+        for file in find_source_files(listed):
             state.update(f"{file.path}\0{file.info()}\n".encode())
     return state.hexdigest()[:32]
 

@@ -1,6 +1,6 @@
 """Files that are whole or absent: temporary name, write, flush, fsync, rename, fsync of the folder.
 
-A temporary file is locked while its writer lives. One that nobody holds any more was left by a killed process, and the
+A temporary file is locked while its writer lives. One that is not locked any more was left by a killed process, and the
 next writer of the same name removes it.
 """
 
@@ -52,7 +52,7 @@ def atomic_file(path: Path) -> Iterator[int]:
             "Free space or fix the permissions, then run again"
         ) from error
     except MemoryError as error:
-        what = str(error) or "what it shall hold"
+        what = str(error) or "what it should hold"
         raise WriteError(
             f"cannot write {path}: there is no memory for {what}; nothing unfinished was left under that name. "
             "Use fewer workers or smaller records, or a larger machine"
@@ -74,7 +74,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_all(descriptor: int, content: bytes | memoryview) -> None:
-    """Writes all of `content`; `os.write` may stop early, on a full disk for one.
+    """Writes all of `content`; `os.write` may stop early, for example on a full disk.
 
     Raises:
         OSError: The file system refused.

@@ -13,13 +13,14 @@ ENDINGS: Mapping[str, str] = {
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
 }
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
+_URL = re.compile(r"(?!(?:file|local)://)[a-z][a-z0-9+.-]*(?:://|::)", re.IGNORECASE)
+COMPRESSION_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 def endings(path: str) -> tuple[str, str]:
     """Returns the lower-case endings of the format and of the compression, each empty if there is none."""
     name = PurePosixPath((urlsplit(path).path if is_http(path) else path).replace("\\", "/").lower())
-    if name.suffix in COMPRESSIONS:
+    if name.suffix in COMPRESSION_ENDINGS:
         return PurePosixPath(name.stem).suffix, name.suffix
     return name.suffix, ""
 
@@ -27,6 +28,11 @@ def endings(path: str) -> tuple[str, str]:
 def format_of(path: str) -> str | None:
     """Returns the format that a file's name tells, or None."""
     return ENDINGS.get(endings(path)[0])
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL, or a chain of these, that fsspec reads, rather than a file on this machine."""
+    return _URL.match(path) is not None
 
 
 def is_http(path: str) -> bool:

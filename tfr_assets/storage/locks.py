@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}  # what a file system without locks says, some NFS for one
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}  # what a file system without locks says, such as some NFS
 _warned: set[int] = set()  # devices
 
 
@@ -22,7 +22,7 @@ def lock(path: Path, wait: bool = True) -> int | None:
     """Locks a file, which is made where it is missing, or a folder that exists.
 
     Args:
-        path: The file or folder. Removing it ends nobody's lock, but the next one locks another file.
+        path: The file or folder. Removing it ends no lock, but the next caller locks another file.
         wait: Whether to wait while another process, or another call in this one, holds the lock.
 
     Returns:
@@ -83,7 +83,7 @@ def unlock(file: int) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Holds the lock of a file or folder while the block runs. Waits as `lock`, and warns as `lock_open`.
 
     Raises:
@@ -107,7 +107,7 @@ def life_sign(path: Path) -> Iterator[None]:
         OSError: It cannot be made, or its file system has no locks.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}")  # appears under its name when it is locked: nobody finds it unlocked
+    new = path.with_name(f".{path.name}")  # appears under its name when it is locked: no process finds it unlocked
     try:
         file = lock(new)
     except OSError:
@@ -116,13 +116,13 @@ def life_sign(path: Path) -> Iterator[None]:
     assert file is not None
     new.rename(path)
     yield
-    path.unlink(missing_ok=True)  # before it is unlocked, so that nobody takes it for that of a dead process
+    path.unlink(missing_ok=True)  # before it is unlocked, so that it is not taken for that of a dead process
     unlock(file)
 
 
 @contextmanager
 def if_abandoned(path: Path) -> Iterator[bool]:
-    """Yields whether a file or folder has no holder any more; while the block runs, others are told that it has one.
+    """Yields whether a file or folder has no holder any more; while the block runs, others see that it has one.
 
     What is not there, or cannot be known, counts as held.
     """

@@ -48,7 +48,7 @@ class RawFile:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on a local disk."""
+        """Whether it is opened as a local file; fsspec opens every URL, also `file://`."""
         return "://" not in self.path
 
     @property
@@ -59,7 +59,7 @@ class RawFile:
     def info(self) -> tuple[int, str]:
         """Returns the size in bytes and a signature that changes when the file does.
 
-        The signature of a local file is made of its size, times and inode; of a remote one, of what its store tells
+        The signature of a local file is made of its size, times and inode; of a remote one, of what its store says
         (size, entity tag, checksum, times). It costs no reading.
 
         Raises:
@@ -135,7 +135,7 @@ class RawFile:
                         with archive.open(name) as member:
                             yield f"{self.path}, in it {name}", cast(BinaryIO, member)
             else:
-                with _decompressed(raw, compression) as text:
+                with _decompress(raw, compression) as text:
                     yield self.path, text
 
 
@@ -150,7 +150,7 @@ def _signature(marks: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value}" for key, value in marks.items())
 
 
-def _decompressed(raw: BinaryIO, compression: str) -> BinaryIO:
+def _decompress(raw: BinaryIO, compression: str) -> BinaryIO:
     match compression:
         case ".gz":
             return cast(BinaryIO, gzip.open(raw))
@@ -195,7 +195,7 @@ def reading(where: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise SourceError(
             f"{where}: holds bytes that are not {error.encoding} text ({error.reason}). "
-            "If it is in another encoding, say so, such as `options: {encoding: latin-1}`."
+            "If it is in another encoding, set it, such as `options: {encoding: latin-1}`."
         ) from error
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
         raise SourceError(f"{where}: is damaged or cut short: {error}. Get it again.") from error

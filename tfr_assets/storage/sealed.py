@@ -1,4 +1,4 @@
-"""JSON files that vouch for themselves: the first entry is a SHA-256 of every byte behind it.
+"""JSON files that carry their own checksum: the first entry is a SHA-256 of every byte after it.
 
 A changed bit anywhere in such a file, a cut, or an edit by hand is noticed, because the checksum is over the bytes as
 they lie in the file rather than over the values that a parser makes of them. SHA-256 comes with Python, so that nothing
@@ -20,7 +20,7 @@ def seal(values: Mapping[str, Any], sort: bool = False) -> bytes:
 
     Args:
         values: Its content, JSON-ready, at least one entry.
-        sort: Whether the order of entries means nothing, so that equal values shall give equal bytes.
+        sort: Whether the order of entries means nothing, so that equal values give equal bytes.
     """
     rest = json.dumps(values, indent=1, sort_keys=sort)[1:].encode() + b"\n"
     return b"".join((_HEAD, _checksum(rest), _TAIL, rest))

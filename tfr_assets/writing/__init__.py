@@ -4,7 +4,7 @@
     shard, merged                   writing it, unless it is there already
     writers                         ways to write in parallel; `write` is what a program calls
     export                          files for TensorFlow Datasets and ArrayRecord
-    audit, audit_plan, outdated, stray, stored      what is stored, held against what must be there
+    audit, audit_plan, outdated, stray, stored      what is stored, compared with what must be there
 
 Knows neither Dagster nor TensorFlow.
 """

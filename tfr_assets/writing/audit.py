@@ -1,7 +1,7 @@
-"""What lies beside TFRecord files, held against what was written.
+"""What lies beside TFRecord files, compared with what was written.
 
 That is which files there must be, what describes them, and what raw data was there. The TFRecord files themselves are
-examined by `records.frames.report`.
+examined by `records.frames.examine`.
 """
 
 import re
@@ -24,7 +24,7 @@ from tfr_assets.writing.export.tfds_features import LABELS, image_facts
 from tfr_assets.writing.shard import load_feature_spec
 from tfr_assets.writing.stray import MERGED, SHARD, names_in, places_of
 
-_AGAIN = "run again, which writes it anew"
+_AGAIN = "run again, which writes it"
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def audit_folder(folder: Path) -> Audit:
         if manifest_path(path).exists():
             continue  # what is wrong with that is found with its file
         if not path.is_file():
-            if name not in expected:  # else it was told of as missing
+            if name not in expected:  # else it was reported as missing
                 remedy = "run again, which removes it" if _is_of_dataset(path) else "remove it"
                 says = f"the file that it is the index of is gone, and so is its manifest; {remedy}"
                 faults.append(_fault(index_path(path), FaultKind.EXTRA, says))
@@ -102,14 +102,14 @@ def audit_folder(folder: Path) -> Audit:
             says = "no manifest describes it: left by a `write` that was killed, or somebody else's; remove it"
             faults.append(_fault(path, FaultKind.STRAY, says))
         elif ".tfrecord" in name or ".tfr" in name:
-            notes.append(Note(str(path), "no manifest vouches for it; only its own checksums were checked"))
+            notes.append(Note(str(path), "no manifest describes it; only its own checksums were checked"))
     left = [path for place in places_of(folder) for path in abandoned_files(place)]
     notes += [Note(str(path), "left by a process that was killed; the next run removes it") for path in left]
     return Audit(tuple(faults), tuple(notes))
 
 
 def _is_of_dataset(path: Path) -> bool:
-    """Whether a file is named and lies as the dataset's whose folder is above: it is nobody else's."""
+    """Whether a file has the name and place of a file of the dataset whose folder is above: it is nobody else's."""
     dataset, form = path.parent.parent, {"shards": SHARD, "merged": MERGED}.get(path.parent.name)
     if form is None or not (dataset / "raw").is_dir():
         return False
@@ -141,7 +141,7 @@ def _layout_of(folder: Path) -> Layout:
     """Returns the layout of a dataset's folder. Where that is a copy under another name, its files tell the first.
 
     Raises:
-        ConfigError: There are no files, and the folder's name is no dataset's.
+        ConfigError: There are no files, and the folder's name is not a dataset's.
     """
     form = re.compile(f"([A-Za-z0-9][A-Za-z0-9_]*)({SHARD}|{MERGED})")
     names = [name for part in ("shards", "merged") for name in sorted(names_in(folder / part))]
@@ -152,9 +152,11 @@ def _layout_of(folder: Path) -> Layout:
 def _dataset_faults(layout: Layout) -> Iterator[Fault]:
     if layout.planned.exists() and _sealed(layout.planned) is None:
         yield _beside(layout.planned, f"it is damaged; {_AGAIN}")
-    if layout.recommendation.exists() and _sealed(layout.recommendation) is None:
-        remedy = f"run again, which removes it; `tfr bench readers {layout.name}` writes another"
-        yield _beside(layout.recommendation, f"it is damaged; {remedy}")
+    for path in layout.measurements():
+        if _sealed(path) is None:
+            measured = "writers" if path.parent == layout.writers else "readers"
+            remedy = f"run again, which removes it; `tfr bench {measured} {layout.name}` writes another"
+            yield _beside(path, f"it is damaged; {remedy}")
     if not layout.inventory.exists():
         return
     try:
@@ -165,20 +167,21 @@ def _dataset_faults(layout: Layout) -> Iterator[Fault]:
     for record in sorted({Path(part.path).with_name("landing.json") for part in inventory.landed}):
         if _sealed(record) is None:
             yield _beside(record, f"it is damaged; {_AGAIN}")
-    for part in inventory.landed:
-        if problem := landing_problem(part):
-            yield _beside(Path(part.path), f"{problem}; {_AGAIN}")
+    problems = {part.path: problem for part in inventory.landed if (problem := landing_problem(part))}
+    for part, problem in problems.items():
+        yield _beside(Path(part), f"{problem}; {_AGAIN}")
     if layout.merged.is_dir():
         for split in inventory.splits:
             if not layout.merged_path(split).exists() and not manifest_path(layout.merged_path(split)).exists():
                 yield _fault(layout.merged_path(split), FaultKind.MISSING, _AGAIN)
-    yield from _description_faults(layout, inventory)
+    if not problems:  # what is told of images is landed
+        yield from _description_faults(layout, inventory)
 
 
 def _description_faults(layout: Layout, inventory: Inventory) -> Iterator[Fault]:
     """Yields what is wrong with the files that describe the shards, once all shards are of this inventory.
 
-    Until then, nobody knows what they must be: what is told of images, only the inventory of their shards knew.
+    Until then, it is unknown what they must be: what is said of images, only the inventory of their shards knew.
     """
     folder = layout.shards
     found = {name: manifest for name in sorted(names_in(folder)) if (manifest := Manifest.load(folder / name))}

@@ -1,6 +1,6 @@
-"""A dataset's files, held against the plan that its YAML and its inventory make.
+"""A dataset's files, compared with the plan that its YAML and its inventory make.
 
-So it is noticed when files are gone with all that told of them, or are those of another plan. Reads manifests only.
+This notices files that are gone with all that described them, and files of another plan. Reads manifests only.
 """
 
 import re
@@ -38,7 +38,7 @@ def _faults(dataset: Dataset) -> Iterator[Fault]:
         return
     try:
         plan = plan_shards(as_planned(dataset))
-    except TfrError as error:  # nobody knows then what there must be
+    except TfrError as error:  # then it is unknown what there must be
         yield _fault(layout.inventory, FaultKind.BESIDE, str(error))
         return
     yield from _shard_faults(plan, layout, remedy)
@@ -78,7 +78,7 @@ def _merged_faults(plan: ShardingPlan, layout: Layout, remedy: str) -> Iterator[
 
 
 def _stale(path: Path, says: str, remedy: str) -> Fault:
-    return _fault(path, FaultKind.STALE, f"{says}; {remedy} anew")
+    return _fault(path, FaultKind.STALE, f"{says}; {remedy} again")
 
 
 def _fault(path: Path, kind: FaultKind, says: str) -> Fault:

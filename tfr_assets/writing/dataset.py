@@ -13,7 +13,7 @@ from tfr_assets.sources import ONLY_SPLIT, Source
 
 @dataclass(frozen=True)
 class Dataset:
-    """Raw data and how it shall become TFRecord.
+    """Raw data and how it becomes TFRecord.
 
     Attributes:
         name: The dataset's name; folder, files and assets carry it.

@@ -2,26 +2,25 @@
 
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfr_assets.errors import DamagedFile, StaleError
+from tfr_assets.records.frames.examine import examine, is_intact
 from tfr_assets.records.frames.manifest import Manifest, manifest_problem
 from tfr_assets.records.frames.merge import merge_files
-from tfr_assets.records.frames.report import examine, is_intact
 from tfr_assets.storage.atomic import refusals
+from tfr_assets.units import Advance
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, differences, merged_from, plan_shards
 from tfr_assets.writing.stray import MERGED, remove_strays
 
-Progress = Callable[[int], None]
 Inputs = dict[str, tuple[Path, Manifest]]  # by partition key
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What became of a merge.
+    """The result of a merge.
 
     Attributes:
         manifest: What the file holds.
@@ -40,7 +39,7 @@ class Merged:
     seconds: float
 
 
-def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str, Merged]:
+def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str, Merged]:
     """Merges a dataset's shards into one file a split.
 
     Args:
@@ -48,7 +47,7 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
         progress: Called with the number of bytes just copied.
 
     Returns:
-        What became of each split's file.
+        What was merged, by split.
 
     Raises:
         StaleError: Shards are missing, or were made from other data or settings than the current ones.
@@ -65,7 +64,7 @@ def merge_shards(dataset: Dataset, progress: Progress | None = None) -> dict[str
         return merged
 
 
-def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Progress | None) -> Merged:
+def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Advance | None) -> Merged:
     started = time.perf_counter()
     path = plan.dataset.layout.merged_path(split)
     shards = [inputs[shard.key] for shard in plan.of_split(split)]
@@ -87,7 +86,7 @@ def _verified_inputs(plan: ShardingPlan) -> Inputs:
         path = plan.dataset.layout.shard_path(shard)
         manifest = Manifest.load(path)
         if problem := manifest_problem(path) if path.is_file() else None:
-            damaged.append(f"{shard.key}: its manifest vouches for nothing: {problem}")
+            damaged.append(f"{shard.key}: its manifest is invalid: {problem}")
         elif manifest is None or not path.is_file():
             missing.append(f"{shard.key}: missing")
         elif manifest.made_from != plan.made_from(shard):

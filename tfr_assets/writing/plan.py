@@ -18,7 +18,7 @@ from tfr_assets.sources import Inventory
 from tfr_assets.writing.dataset import Dataset
 
 CODE_VERSION = "1"
-"""Raise it when equal rows and settings come to give other bytes: every shard is then written anew."""
+"""Raise it when equal rows and settings give other bytes than before: every shard is then written again."""
 
 
 @dataclass(frozen=True)

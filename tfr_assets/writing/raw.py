@@ -2,8 +2,8 @@
 
 from tfr_assets.records.schema.derive import derive_spec
 from tfr_assets.sources import Inventory, remove_old_landings, take_inventory
-from tfr_assets.sources.inventory.take import Progress
 from tfr_assets.storage.atomic import refusals
+from tfr_assets.units import Progress
 from tfr_assets.writing.dataset import Dataset
 
 

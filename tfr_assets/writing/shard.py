@@ -4,7 +4,7 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,23 +12,22 @@ from tfr_assets.errors import StaleError
 from tfr_assets.layout import Shard, feature_spec_path
 from tfr_assets.records.examples.encoder import ExampleEncoder, Frames
 from tfr_assets.records.examples.writer import write_file
+from tfr_assets.records.frames.examine import is_intact
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.report import is_intact
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.storage.atomic import refusals, write_atomically
 from tfr_assets.storage.sealed import seal, unseal
+from tfr_assets.units import Advance
 from tfr_assets.writing.export.tfds import withdraw_tfds_files, write_tfds_files
 from tfr_assets.writing.export.tfds_features import image_facts
 from tfr_assets.writing.plan import ShardingPlan, load_inventory
 from tfr_assets.writing.stray import SHARD, read_manifest, remove_damaged, remove_strays
 
-Progress = Callable[[int], None]
-
 
 @dataclass(frozen=True)
 class ShardWritten:
-    """What became of one shard.
+    """The result of one shard.
 
     Attributes:
         manifest: What the file holds.
@@ -45,7 +44,7 @@ class ShardWritten:
     peak_memory_bytes: int
 
 
-def write_shard(plan: ShardingPlan, shard: Shard, progress: Progress | None = None) -> ShardWritten:
+def write_shard(plan: ShardingPlan, shard: Shard, progress: Advance | None = None) -> ShardWritten:
     """Writes a shard, or leaves it when its manifest matches the plan and its bytes match the manifest.
 
     Args:
@@ -88,7 +87,7 @@ def _done(manifest: Manifest, path: Path, written: bool, started: float) -> Shar
     return ShardWritten(manifest, path, written, time.perf_counter() - started, peak * scale)
 
 
-def _encode(plan: ShardingPlan, shard: Shard, inventory: Inventory, progress: Progress | None) -> Iterator[Frames]:
+def _encode(plan: ShardingPlan, shard: Shard, inventory: Inventory, progress: Advance | None) -> Iterator[Frames]:
     encoder = ExampleEncoder(plan.features, plan.dataset.features.cast)
     names = plan.features.columns_of(inventory.schema.names)
     row = shard.start
@@ -108,7 +107,7 @@ def still_there(written: ShardWritten) -> bool:
 def finish_shards(plan: ShardingPlan) -> str | None:
     """Once all shards of a plan are there, saves what describes them beside them and removes those of another number.
 
-    A damaged recommendation goes, too: only measuring writes it, and readers do as if there were none.
+    Damaged measurements go, too: only measuring writes them, and readers do as if there were none.
 
     Args:
         plan: The plan. While a shard is missing, or still of other data or settings, nothing is done.
@@ -129,7 +128,8 @@ def finish_shards(plan: ShardingPlan) -> str | None:
             return None
         save_feature_spec(layout.shards, plan.features, [path.name for path in paths])
         remove_strays(layout.shards, re.escape(layout.name) + SHARD, {path.name for path in paths})
-        remove_damaged(layout.recommendation)
+        for path in layout.measurements():
+            remove_damaged(path)
         by_split = {
             split: [manifest for manifest, shard in zip(found, plan.shards, strict=True) if shard.split == split]
             for split in plan.dataset.splits

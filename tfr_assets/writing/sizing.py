@@ -13,11 +13,12 @@ from tfr_assets.layout import Layout
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.sealed import seal, unseal
+from tfr_assets.units import IDEAL_FILE
 from tfr_assets.writing.dataset import MAX_SHARDS, Dataset
 from tfr_assets.writing.plan import plan_features
 
-IDEAL, SMALLEST = 150_000_000, 10_000_000  # bytes a file
 ENOUGH_FILES = 10
+_WORTH_A_FILE = 10_000_000  # bytes: of little data, fewer get no file of their own
 _SAMPLES, _SAMPLE_ROWS = 8, 64
 _SAMPLE_BYTES = 4_000_000  # after which no more of a sample is read: of large files, some are enough
 
@@ -41,8 +42,8 @@ class SplitSize:
 
 def shard_count(size: int) -> int:
     """Returns how many files `size` bytes should be cut into."""
-    by_size = -(-size // IDEAL)
-    for_readers = min(ENOUGH_FILES, size // SMALLEST)
+    by_size = -(-size // IDEAL_FILE)
+    for_readers = min(ENOUGH_FILES, size // _WORTH_A_FILE)
     return min(max(by_size, for_readers, 1), MAX_SHARDS)
 
 
@@ -106,7 +107,7 @@ def _estimate(dataset: Dataset, inventory: Inventory, first: int, rows: int) -> 
 
 
 def save_planned(layout: Layout, sizes: list[SplitSize]) -> None:
-    """Saves the numbers of shards, for whoever loads the dataset's definition next."""
+    """Saves the numbers of shards, for the next load of the dataset's definition."""
     document = {size.split: size.shards for size in sizes}
     write_atomically(layout.planned, seal({"shards": document}))
 

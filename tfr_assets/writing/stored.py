@@ -12,19 +12,20 @@ from tfr_assets.layout import data_root, index_path
 
 if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
+    from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.manifest import Manifest
-    from tfr_assets.records.frames.report import FileReport
-    from tfr_assets.records.frames.scan import Progress
+    from tfr_assets.units import Advance
     from tfr_assets.writing.audit import Note
 
 _NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
 _OURS = {"index", "manifest"}
 
 
-def find_files(paths: Iterable[Path]) -> list[Path]:
-    """Returns the files that are meant: a file as it is; of a folder, whatever looks like TFRecord, at any depth.
+def find_record_files(paths: Iterable[Path]) -> list[Path]:
+    """Returns the files that are named: a file as it is; of a folder, whatever looks like TFRecord, at any depth.
 
-    A file that only its manifest knows of is among them, so that it is reported as missing.
+    These may be of any origin; those that belong to a dataset, `reading.locate` finds by their manifests. A file that
+    only its manifest knows of is among them, so that it is reported as missing.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -50,7 +51,7 @@ def _looks_like_one(name: str) -> bool:
 
 
 def _is_written_here(path: Path) -> bool:
-    """Tells whether what lies below `manifest` for a file is a manifest of ours, be it damaged."""
+    """Tells whether what lies below `manifest` for a file is a manifest of ours, also a damaged one."""
     from tfr_assets.records.frames.manifest import Manifest
 
     return _looks_like_one(path.name) or index_path(path).exists() or Manifest.load(path) is not None
@@ -66,7 +67,7 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
         print(report.path, report.records, "ok" if report.ok else report.faults[0])
     ```
 
-    Files with a manifest are held against it: size, count, content, index, and that every record parses. In a folder,
+    Files with a manifest are compared with it: size, count, content, index, and that every record parses. In a folder,
     files are noticed that are missing or do not belong there. Any file can be verified, also one of others, of any
     compression.
 
@@ -83,7 +84,7 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
         ConfigError: There is no such dataset, file or folder, or no TFRecord file in it.
     """
     path = _existing(what)
-    files = find_files([path])
+    files = find_record_files([path])
     beside, _ = audit_folders([path])
     if not files and not beside:
         raise ConfigError(f"there is no TFRecord file in {path}")
@@ -91,7 +92,7 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
 
 
 def examine_files(
-    files: Sequence[Path], progress: "Progress | None" = None, max_record_bytes: int | None = None
+    files: Sequence[Path], progress: "Advance | None" = None, max_record_bytes: int | None = None
 ) -> "list[FileReport]":
     """Examines files, each against its manifest if it has one, several at a time: the kernels run without the GIL.
 
@@ -100,7 +101,7 @@ def examine_files(
         progress: As `examine_written` takes it.
         max_record_bytes: As `examine_written` takes it.
     """
-    from tfr_assets.records.frames.report import examine_written
+    from tfr_assets.records.frames.examine import examine_written
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda file: examine_written(file, progress, max_record_bytes)[0], files))
@@ -154,8 +155,8 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
         DamagedFile: A file is gone, damaged or without a manifest, or compressions differ.
         WriteError: The file system refused. In every case, what lay under the target's name is as it was.
     """
+    from tfr_assets.records.frames.examine import examine_written
     from tfr_assets.records.frames.merge import merge_files
-    from tfr_assets.records.frames.report import examine_written
     from tfr_assets.storage.atomic import refusals
 
     if isinstance(files, str | os.PathLike):
@@ -200,7 +201,7 @@ def audit_folders(paths: Iterable[Path]) -> "tuple[list[FileReport], tuple[Note,
     Returns:
         A report of each file that is wrong or missing; and what else should be known.
     """
-    from tfr_assets.records.frames.report import faulty
+    from tfr_assets.records.frames.examine import faulty_report
     from tfr_assets.writing.audit import Audit, audit_dataset, audit_folder
 
     found = Audit()
@@ -212,4 +213,4 @@ def audit_folders(paths: Iterable[Path]) -> "tuple[list[FileReport], tuple[Note,
             if (here / "raw" / "inventory.json").exists() or (here / "raw" / "shards.json").exists():
                 found += audit_dataset(here)
             folders[:] = sorted(name for name in folders if name not in _OURS and not name.startswith("."))
-    return [faulty(fault) for fault in found.faults], found.notes
+    return [faulty_report(fault) for fault in found.faults], found.notes

@@ -37,7 +37,7 @@ def read_manifest(path: Path) -> Manifest | None:
     """Returns the manifest of a file as `Manifest.load` does, but where the disk refuses to read it.
 
     Raises:
-        OSError: The disk refused, so that nobody knows whether there is a manifest.
+        OSError: The disk refused, so that it is unknown whether there is a manifest.
     """
     try:
         return Manifest.from_json(manifest_path(path).read_bytes(), path.name)
@@ -45,7 +45,7 @@ def read_manifest(path: Path) -> Manifest | None:
         return None
 
 
-def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vouched: bool = False) -> None:
+def remove_strays(folder: Path, pattern: str, current: Collection[str], only_with_manifest: bool = False) -> None:
     """Removes files whose names fit a pattern, except the current ones, with their indexes and manifests.
 
     Another process may be doing the same.
@@ -54,7 +54,7 @@ def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vou
         folder: Where they lie.
         pattern: Regular expression of the whole names of those that may go.
         current: Names of those that stay.
-        only_vouched: Whether what no manifest vouches for may be somebody else's, and stays.
+        only_with_manifest: Whether files without a manifest may be somebody else's, and stay.
 
     Raises:
         OSError: The file system refused.
@@ -63,13 +63,13 @@ def remove_strays(folder: Path, pattern: str, current: Collection[str], only_vou
     old = [
         path
         for path in (folder / name for name in sorted(names_in(folder).difference(current)))
-        if ours.fullmatch(path.name) and (not only_vouched or read_manifest(path))
+        if ours.fullmatch(path.name) and (not only_with_manifest or read_manifest(path))
     ]
     for path in old:
         path.unlink(missing_ok=True)
         index_path(path).unlink(missing_ok=True)
     _sync(places_of(folder) if old else ())
-    for path in old:  # last, when all else is surely gone: a crash leaves nothing that no manifest tells of
+    for path in old:  # last, when all else is surely gone: a crash leaves nothing without a manifest
         manifest_path(path).unlink(missing_ok=True)
     _sync(places_of(folder) if old else ())
     for place, suffix in places_of(folder).items():

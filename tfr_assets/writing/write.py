@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tfr_assets.records.frames.manifest import Manifest
     from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
     from tfr_assets.sources.tables.class_names import ClassNames
-    from tfr_assets.writing.writers.registry import Writer
-    from tfr_assets.writing.writers.report import Progress
+    from tfr_assets.units import Advance
+    from tfr_assets.writing.writers.registry import WriteFunction
     from tfr_assets.writing.writers.rows import Rows
 
 _SPARE_FILES = 64  # that a process needs for other things
@@ -53,13 +53,13 @@ def write(
     path: str | os.PathLike[str],
     *,
     shards: int | None = None,
-    writer: "str | Writer | None" = None,
+    writer: "str | WriteFunction | None" = None,
     workers: int | None = None,
     ordered: bool = True,
     compression: str = "none",
     features: "FeatureOptions | None" = None,
     split: str = "train",
-    progress: "bool | Progress | None" = None,
+    progress: "bool | Advance | None" = None,
 ) -> Written:
     """Writes data as TFRecord files, each whole or not there, with index and manifest.
 
@@ -83,11 +83,11 @@ def write(
             serialized already (bytes). Names of classes that a table of Hugging Face's `datasets` tells are kept.
         path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
         shards: Number of files; None: one file.
-        writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or such a function; None: `sharded_threads` for
-            shards, and `single_writer_queue` for one file.
-        workers: Threads or processes that work at once; None: one a processor.
+        writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or a `WriteFunction`; None: `sharded_threads`
+            for shards, and `single_writer_queue` for one file.
+        workers: Threads or processes that work at once; None: one per processor.
         ordered: Whether records keep the order of their rows. If not, `single_writer_queue` writes them as they are
-            ready; `locked` does so anyway, and the others keep the order all the same.
+            ready, and the others keep the order all the same.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
         split: Part of the shards' names.
@@ -109,17 +109,18 @@ def write(
     from tfr_assets.writing.export.tfds import withdraw_tfds_files
     from tfr_assets.writing.shard import save_feature_spec
     from tfr_assets.writing.stray import remove_strays
-    from tfr_assets.writing.writers.plan import WritePlan
-    from tfr_assets.writing.writers.registry import writer_named
-    from tfr_assets.writing.writers.report import NothingLeftError, Outcome
+    from tfr_assets.writing.writers.outcome import NothingLeftError, Outcome
+    from tfr_assets.writing.writers.registry import DEFAULT_FOR_ONE_FILE, DEFAULT_FOR_SHARDS, writer_named
     from tfr_assets.writing.writers.rows import rows_of
+    from tfr_assets.writing.writers.write_plan import WritePlan
 
     started = time.perf_counter()
     count = 1 if shards is None else shards
     with refusals(_local(path)):
         paths = _paths(_local(path), shards, split)
     folder = paths[0].parent
-    function = writer if callable(writer) else writer_named(writer or _best(count))
+    default = DEFAULT_FOR_SHARDS if count > 1 else DEFAULT_FOR_ONE_FILE
+    function = writer if callable(writer) else writer_named(writer or default)
     if compression not in COMPRESSIONS:
         raise ConfigError(f"compression={compression!r} is none of {', '.join(COMPRESSIONS)}")
     if workers is not None and (not _is_integer(workers) or workers < 1):
@@ -146,7 +147,7 @@ def write(
     if shards is not None:
         with refusals(folder):
             if folder.is_dir():
-                withdraw_tfds_files(folder)  # what they tell of the shards will not hold
+                withdraw_tfds_files(folder)  # what they say of the shards will not hold
     with _shown(progress, rows.count) as shown:
         outcome = Outcome(paths, shown)
         with _in_memory(paths), suppress(NothingLeftError):
@@ -160,20 +161,16 @@ def write(
             else:
                 save_feature_spec(folder, plan.features, [path.name for path in paths])
             pattern = re.escape(f"{folder.name}-{split}") + r"\.tfrecord-\d{5}-of-\d{5}"
-            remove_strays(folder, pattern, {path.name for path in paths}, only_vouched=True)
+            remove_strays(folder, pattern, {path.name for path in paths}, only_with_manifest=True)
     return Written(
         paths=paths,
         manifests=manifests,
-        writer=getattr(function, "__name__", str(function)),
+        writer=str(getattr(function, "name", None) or getattr(function, "__name__", function)),
         workers=plan.workers,
         records=sum(manifest.records for manifest in manifests),
         bytes=sum(manifest.bytes for manifest in manifests),
         seconds=time.perf_counter() - started,
     )
-
-
-def _best(count: int) -> str:
-    return "sharded_threads" if count > 1 else "single_writer_queue"
 
 
 def _is_integer(value: object) -> bool:
@@ -190,7 +187,7 @@ def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
     if shards is None:
         if ".tfrecord" not in path.name:
             raise ConfigError(
-                f"path={str(path)!r}: a file's name must hold '.tfrecord'; for a folder, say by `shards` how many files"
+                f"path={str(path)!r}: a file's name must hold '.tfrecord'; for a folder, give `shards`, too"
             )
         if path.is_dir():
             raise ConfigError(
@@ -238,17 +235,16 @@ def _check_open_files(rows: "Rows", count: int) -> None:
 
 
 @contextmanager
-def _shown(progress: "bool | Progress | None", rows: int | None) -> "Iterator[Progress | None]":
+def _shown(progress: "bool | Advance | None", rows: int | None) -> "Iterator[Advance | None]":
     """Yields what is called with the number of records just written."""
     if progress is not True:
         yield progress or None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("records", total=rows)
         yield lambda records: bar.advance(task, records)
 

@@ -1,7 +1,7 @@
 """The process that fresh processes are forked from: it has imported what they need, and has done nothing else.
 
-`python -m tfr_assets.bench.process.forked DESCRIPTOR MODULE...`; see `processes`. It leads a session of its own, and
-ends with all that was forked from it when its socket is closed: when whoever asked is done, or dead.
+Started by `fresh_processes`. It leads a session of its own, and ends with all that was forked from it when its socket
+is closed: when its caller is done, or dead.
 """
 
 import os
@@ -38,7 +38,7 @@ def serve(requests: Connection) -> None:
         answering.close()
         requests.send(("started", pid))
         if requests in wait([answers, requests]):
-            return  # nobody waits for the answer any more
+            return  # the caller does not wait for the answer any more
         answer = _receive(answers)
         answers.close()
         status = os.waitpid(pid, 0)[1]
@@ -62,7 +62,7 @@ def _work(task: bytes, answering: Connection) -> None:
         told = "".join(traceback.format_exception(error))
         answer = pickle.dumps(("failed", f"{type(error).__name__}: {error}\n\n{told}"))
     answering.send_bytes(answer)
-    os._exit(0)  # threads of TensorFlow's, and what was forked with the process, are of no interest any more
+    os._exit(0)  # threads of TensorFlow's, and what was forked with the process, do not matter any more
 
 
 def _receive(answers: Connection) -> bytes:
@@ -84,7 +84,3 @@ def main(arguments: Sequence[str]) -> None:
         serve(requests)
     finally:
         os.killpg(0, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -2,15 +2,13 @@
 
 Importing TensorFlow takes seconds. A process that has imported it forks another for every task, and that one has done
 nothing yet: no thread, no session, no memory but the imports. This is multiprocessing's forkserver, except that it is
-one's own (within a step of Dagster's, the only forkserver is Dagster's), is watched from outside, and leaves nobody
-behind.
+one's own (within a step of Dagster's, the only forkserver is Dagster's), is watched from outside, and leaves no
+process behind.
 """
 
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import IO, Any
 
 from tfr_assets.bench.process.usage import Watch
+from tfr_assets.processes import how_it_ended, start_python
 
 _SECONDS_BETWEEN_LOOKS = 0.02  # a look takes 0.2 ms
 _MESSAGES_SHOWN = 20
@@ -62,13 +61,14 @@ class FreshProcesses:
         if kind == "failed":
             raise ProcessFailed(value)
         if kind == "died":
-            how = signal.Signals(-value).name if value < 0 else f"exit code {value}"
-            raise ProcessFailed(f"the measuring process ended without an answer: {how}.{self._last_messages()}")
+            raise ProcessFailed(
+                f"the measuring process {how_it_ended(value)}, without an answer.{self._last_messages()}"
+            )
         assert kind == expected, kind
         return value
 
     def _last_messages(self) -> str:
-        """Returns the end of what was written to standard error, which else nobody sees: TensorFlow is talkative."""
+        """Returns the end of what was written to standard error, which is not shown otherwise."""
         self._messages.seek(0)
         said = self._messages.read().decode(errors="replace").splitlines()[-_MESSAGES_SHOWN:]
         return "\n".join([" It said:", *said]) if said else ""
@@ -79,19 +79,17 @@ def fresh_processes(modules: Sequence[str]) -> Iterator[FreshProcesses]:
     """Yields what runs functions in fresh processes, and leaves no process behind, whatever happens.
 
     Args:
-        modules: What the processes shall have imported.
+        modules: What the processes have imported before.
 
     Raises:
         ProcessFailed: A module cannot be imported.
     """
     ours, theirs = socket.socketpair()
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-m", "tfr_assets.bench.process.forked", str(theirs.fileno()), *modules]
+    arguments = [str(theirs.fileno()), *modules]
+    statement = f"from tfr_assets.bench.process.forked import main; main({arguments!r})"
     with tempfile.TemporaryFile() as messages, Connection(ours.detach()) as connection:
         with theirs:
-            nursery = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], env=environment, stderr=messages, start_new_session=True
-            )
+            nursery = start_python(statement, pass_fds=[theirs.fileno()], stderr=messages, start_new_session=True)
         try:
             processes = FreshProcesses(connection, messages)
             processes._expect("ready")

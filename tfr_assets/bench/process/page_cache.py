@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.request import urlopen
 
-from tfr_assets.reading.locate.record_files import is_remote
+from tfr_assets.storage.file_names import is_remote
 
 _CHUNK = 4 << 20
 

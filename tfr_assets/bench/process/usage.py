@@ -1,4 +1,7 @@
-"""What a process and its children use, seen from outside by `/proc`, so that watching costs them nothing."""
+"""What a process and its children use, seen from outside by `/proc`, so that watching costs them nothing.
+
+Not psutil, which takes 2 ms for such a look rather than 0.1 ms, and does not know the peak of memory on Linux.
+"""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +15,7 @@ class Watch:
 
     Attributes:
         pid: The process.
-        descriptors: Largest number of open descriptors in any of the processes: the limit is one a process.
+        descriptors: Largest number of open descriptors in any of the processes: the limit is one per process.
     """
 
     pid: int
@@ -57,8 +60,8 @@ def cpu_seconds_of_descendants() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def forget_peak() -> None:
-    """Starts the kernel's record of this process's peak memory anew; where that cannot be, it is of its whole life."""
+def reset_peak() -> None:
+    """Resets the kernel's record of this process's peak memory; where that is refused, it covers its whole life."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -1,4 +1,4 @@
-"""How fast the readers are: every one in fresh processes, in turn, beside plain reading of the same bytes.
+"""How fast the readers are: each in fresh processes, in turn, beside plain reading of the same bytes.
 
 round 1:  plain  naive  prefetch  …  columnar       a fresh process each: cold pass, warm passes
 round 2:  plain  naive  prefetch  …  columnar       so that a slow moment of the machine hits all of them
@@ -8,7 +8,7 @@ round 2:  plain  naive  prefetch  …  columnar       so that a slow moment of t
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,18 +21,16 @@ from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.errors import StaleError, TfrError
 from tfr_assets.reading.hardware import Hardware
 from tfr_assets.reading.locate.record_files import RecordFiles
+from tfr_assets.units import StepProgress
 
 _PASSES = "tfr_assets.bench.readers.passes"  # imports TensorFlow, which only the measuring processes need
 _LONGEST_WARM_PASS = 3.0  # seconds
 _ENOUGH = 10.0  # seconds, after which a reader is not measured once more
 
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, steps done, and steps in all."""
-
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of measuring readers.
+    """The result of measuring readers.
 
     Attributes:
         measurements: By reader, in the order asked for.
@@ -44,14 +42,14 @@ class Measured:
 
 
 def measure_readers(
-    files: RecordFiles, options: BenchOptions | None = None, progress: Progress = lambda *_: None
+    files: RecordFiles, options: BenchOptions | None = None, progress: StepProgress = lambda *_: None
 ) -> Measured:
     """Measures readers. Takes as long as reading everything with each of them, and a little more.
 
     Args:
         files: What to read.
         options: What to measure; None: all readers.
-        progress: Told about every step.
+        progress: Called for every step.
 
     Returns:
         Measurements. A reader that fails raises nothing here.

@@ -1,6 +1,5 @@
 """What was measured of one reader, and where it is kept: beside the data, with the one before."""
 
-import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -8,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tfr_assets.reading.hardware import Hardware
+from tfr_assets.reading.registry import READERS
 from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.sealed import seal, unseal
 
 FORMAT = 2
-DESCRIPTOR_CEILING = 256  # the smallest limit that systems come with; Linux has 1,024
-DESCRIPTOR_CEILINGS = {"bounded": 64}  # what readers promise beyond that
 SLOWER = 0.8  # of the speed before, from which on it is a regression
 
 
@@ -61,7 +60,7 @@ class Measurement:
 
     Attributes:
         reader: Its name.
-        batch_size: Records a batch.
+        batch_size: Records per batch.
         step_ms: Simulated training step after each batch.
         decode_ms: Simulated cost of decoding a record.
         epochs: Passes of each process.
@@ -135,7 +134,7 @@ class Measurement:
     @property
     def descriptor_ceiling(self) -> int:
         """How many descriptors the reader may have open."""
-        return DESCRIPTOR_CEILINGS.get(self.reader, DESCRIPTOR_CEILING)
+        return READERS[self.reader].most_descriptors
 
     @property
     def circumstances(self) -> tuple[Any, ...]:
@@ -162,9 +161,9 @@ class Measurement:
             WriteError: The file system refused.
         """
         path = folder / f"{self.reader}.json"
-        if path.is_file():
-            write_atomically(_before(folder, self.reader), path.read_bytes())
-        write_atomically(path, (json.dumps(self.to_json(), indent=1) + "\n").encode())
+        if before := _load(path):
+            write_atomically(_before(folder, self.reader), seal(before.to_json()))
+        write_atomically(path, seal(self.to_json()))
         return path
 
     def _bytes_per_second(self, speed: Spread) -> float:
@@ -187,12 +186,12 @@ def _before(folder: Path, reader: str) -> Path:
 
 def _load(path: Path) -> Measurement | None:
     try:
-        values = json.loads(path.read_bytes())
-        if values.pop("format") != FORMAT:
+        values = unseal(path.read_bytes()) or {}
+        if values.pop("format") != FORMAT or values["reader"] not in READERS:
             return None
         known = {name: values[name] for name in Measurement.__dataclass_fields__}
         spreads = {name: Spread(**known[name]) for name in ("cold", "warm")}
         return Measurement(**known | spreads | {"hardware": Hardware(**known["hardware"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        # measured by another version, or cut off: it is measured again, and nothing is lost
+        # measured by another version, or damaged: it is measured again, and nothing is lost
         return None

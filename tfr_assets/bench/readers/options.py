@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tfr_assets.errors import ConfigError, suggestion
-from tfr_assets.reading.names import READER_NAMES
+from tfr_assets.reading.registry import READERS
 
 _LONGEST_MS = 60_000
-_ELSEWHERE = "data_service"  # parses in other processes, where nothing can be simulated
 
 
 @dataclass(frozen=True)
@@ -16,7 +15,7 @@ class BenchOptions:
     """How readers are measured.
 
     Attributes:
-        batch_size: Records a batch.
+        batch_size: Records per batch.
         epochs: Passes over the records in one process: the first begins with a cold page cache, the others are warm.
         repeats: Processes a reader. A reader that takes long gets fewer.
         only: Names of the readers; none: all.
@@ -42,20 +41,25 @@ class BenchOptions:
             _check_name(name)
         for field in ("step_ms", "decode_ms"):
             _check_milliseconds(field, getattr(self, field))
-        if self.decode_ms and _ELSEWHERE in self.only:
+        elsewhere = [name for name in self.only if not _parses_here(name)]
+        if self.decode_ms and elsewhere:
             raise ConfigError(
-                f"readers.decode_ms: reader {_ELSEWHERE!r} parses in other processes, where no cost can be simulated; "
-                "leave it out of readers.only, or set decode_ms to 0"
+                f"readers.decode_ms: reader {elsewhere[0]!r} parses in other processes, where no cost can be "
+                "simulated; leave it out of readers.only, or set decode_ms to 0"
             )
 
     @property
     def readers(self) -> tuple[str, ...]:
         """Names of the readers to measure, in order."""
-        return self.only or tuple(name for name in READER_NAMES if not self.decode_ms or name != _ELSEWHERE)
+        return self.only or tuple(name for name in READERS if not self.decode_ms or _parses_here(name))
 
     def of(self, readers: Sequence[str]) -> "BenchOptions":
         """Returns the same for some readers only."""
         return replace(self, only=tuple(readers))
+
+
+def _parses_here(name: str) -> bool:
+    return READERS[name].parsed_by != "processes"
 
 
 def _check_whole(field: str, value: Any, least: int, example: str) -> None:
@@ -66,9 +70,9 @@ def _check_whole(field: str, value: Any, least: int, example: str) -> None:
 
 
 def _check_name(name: Any) -> None:
-    if name in READER_NAMES:
+    if name in READERS:
         return
-    raise ConfigError(f"readers.only: there is no reader {name!r}; {suggestion(name, READER_NAMES, 'known are')}")
+    raise ConfigError(f"readers.only: there is no reader {name!r}; {suggestion(name, READERS, 'known are')}")
 
 
 def _check_milliseconds(field: str, value: Any) -> None:

@@ -11,15 +11,14 @@ from typing import Any
 import tensorflow as tf
 
 from tfr_assets.bench.process.page_cache import drop_pages
-from tfr_assets.bench.process.usage import cpu_seconds_of_descendants, forget_peak
+from tfr_assets.bench.process.usage import cpu_seconds_of_descendants, reset_peak
 from tfr_assets.bench.readers.measurement import Pass
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.reading.pipelines import ReadOptions, reader_named
-from tfr_assets.reading.tensors.spec import Tensors, delayed, simulated_decoding
-
-_OWN_DECODER = "columnar"  # does not parse by `spec.parser`, where decoding is simulated for all others
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import READERS, reader_named
+from tfr_assets.reading.tensors.spec import Tensors, add_delay, simulated_decoding
 
 
 def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest: float) -> list[Pass]:
@@ -40,7 +39,7 @@ def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest:
     """
     simulated_decoding.set(options.decode_ms / 1e3)
     dataset = reader_named(reader)(files, ReadOptions(batch_size=options.batch_size))
-    if options.decode_ms and reader == _OWN_DECODER:
+    if options.decode_ms and READERS[reader].parsed_by == "kernels":  # not `spec.parser`, which simulates decoding
         dataset = dataset.map(_delayed(options.decode_ms / 1e3), tf.data.AUTOTUNE)
     try:
         return timed_passes(dataset, files.paths, options, longest)
@@ -53,7 +52,7 @@ def read_passes(files: RecordFiles, reader: str, options: BenchOptions, longest:
     finally:
         simulated_decoding.set(0.0)
         del dataset
-        gc.collect()  # what belongs to a dataset, be it processes or temporary files, goes with it
+        gc.collect()  # what belongs to a dataset, such as processes or temporary files, goes with it
 
 
 def _without_trace(message: str) -> str:
@@ -67,7 +66,7 @@ def timed_passes(dataset: tf.data.Dataset, paths: tuple[str, ...], options: Benc
     for _ in tf.data.Dataset.range(1):  # starts TensorFlow's threads
         pass
     drop_pages(paths)
-    forget_peak()
+    reset_peak()
     step = options.step_ms / 1e3
     return [_timed_pass(dataset, step, longest if epoch else float("inf")) for epoch in range(options.epochs)]
 
@@ -92,7 +91,7 @@ def _delayed(seconds: float) -> Callable[[Tensors], Tensors]:
     def wait(batch: Tensors) -> Tensors:
         name, first = next(iter(batch.items()))
         size = first.nrows() if isinstance(first, tf.RaggedTensor) else tf.shape(first)[0]
-        with tf.control_dependencies([delayed(tf.fill([size], ""), seconds)]):
+        with tf.control_dependencies([add_delay(tf.fill([size], ""), seconds)]):
             return {**batch, name: tf.nest.map_structure(tf.identity, first, expand_composites=True)}
 
     return wait

@@ -4,33 +4,25 @@ from collections.abc import Mapping
 
 from tfr_assets.bench.readers.measurement import Measurement
 from tfr_assets.reading.recommendation import Recommendation
+from tfr_assets.reading.registry import READERS
 
-DEFAULT = "vectorized"  # what is used where nothing is recommended
 LEAST_SECONDS = 0.1  # of a pass by the default: of a shorter one, little but its start is measured
-NO_DEFAULT: Mapping[str, str] = {
-    "autotuned": "it reads several files in turn, so that the order is not the data's; use it where order is nothing",
-    "bounded": "it reads several files in turn, so that the order is not the data's; use it where files are too many",
-    "interleave": "it reads several files in turn, so that the order is not the data's",
-    "cache_memory": "it keeps all parsed records in memory, which is for you to decide",
-    "cache_file": "it keeps all parsed records in a file, which is for you to decide",
-    "sharded": "it is for one worker of several, and shuffles",
-    "file_queue": "it needs worker processes",
-    "merged": "it needs the merged file, and cannot read shards",
-    "data_service": "it needs a service in processes of its own",
-}
-"""Why a reader is not recommended, however fast it is."""
 
 
-def recommend(measurements: Mapping[str, Measurement]) -> Recommendation | None:
+def recommend(measurements: Mapping[str, Measurement], default_reader: str) -> Recommendation | None:
     """Returns the fastest reader that suits everybody and read every record; None if the default was not measured.
+
+    Args:
+        measurements: What was measured, by reader.
+        default_reader: The one that is used where nothing was measured.
 
     Speed is that of warm passes. Of measurements on several machines or of several versions of the data, the latest
     one's kind counts.
     """
     alike = comparable_to_latest(measurements)
     ranked = sorted(alike.values(), key=lambda each: each.warm.median, reverse=True)
-    suitable = [each for each in ranked if each.reader not in NO_DEFAULT and each.complete]
-    default = next((each for each in suitable if each.reader == DEFAULT), None)
+    suitable = [each for each in ranked if each.complete and not READERS[each.reader].drawback]
+    default = next((each for each in suitable if each.reader == default_reader), None)
     if default is None:
         return None  # of a few that happened to be measured, the fastest may be slower
     is_little = default.seconds < LEAST_SECONDS
@@ -60,7 +52,7 @@ def comparable_to_latest(measurements: Mapping[str, Measurement]) -> dict[str, M
 def _why_not(faster: Measurement) -> str:
     if not faster.complete:
         return "it did not read every record"
-    return NO_DEFAULT.get(faster.reader, "there is too little data to tell")
+    return READERS[faster.reader].drawback or "there is too little data to tell"
 
 
 def _why(best: Measurement, others: list[Measurement]) -> str:

@@ -8,14 +8,12 @@ readers/
 └── *.png                  bars, curves, a timeline a technique
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tfr_assets.bench.process.fresh import FreshProcesses, fresh_processes
-from tfr_assets.bench.readers.measure import Progress
 from tfr_assets.bench.readers.measurement import Measurement, load
 from tfr_assets.bench.readers.recommend import comparable_to_latest, recommend
 from tfr_assets.bench.readers.table import as_csv, ranked
@@ -25,7 +23,10 @@ from tfr_assets.layout import RECOMMENDATION
 from tfr_assets.pictures import bars, curves
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.recommendation import Recommendation
+from tfr_assets.reading.registry import default_reader
 from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.sealed import seal
+from tfr_assets.units import StepProgress
 
 _SPANS, _SWEEP = "tfr_assets.bench.readers.spans", "tfr_assets.bench.readers.sweep"
 _TRAINING_MS = 3.0  # a step in the timelines, where none is set: long enough to be seen
@@ -33,7 +34,7 @@ _SWEEPS: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
     "cycle_length": (("interleave", "autotuned"), (1, 2, 4, 8, 16)),
     "batch_size": (("vectorized", "columnar"), (64, 256, 1024, 2048, 4096, 8192)),
 }
-_LABELS = {"cycle_length": "files read in turn (cycle length)", "batch_size": "records a batch"}
+_LABELS = {"cycle_length": "files read in turn (cycle length)", "batch_size": "records per batch"}
 
 Curve = Sequence[tuple[float, float]]
 
@@ -67,7 +68,7 @@ class Report:
     def save(self, folder: Path) -> dict[str, Path]:
         """Writes everything into a folder, and returns the pictures' files by name."""
         write_atomically(folder / "table.csv", as_csv(self.measurements).encode())
-        write_atomically(folder / "report.json", (json.dumps(self.to_json(), indent=1) + "\n").encode())
+        write_atomically(folder / "report.json", seal(self.to_json()))
         if self.recommendation:
             self.recommendation.save(folder)
         else:
@@ -100,7 +101,11 @@ class Report:
 
 
 def make_report(
-    folder: Path, files: RecordFiles, readers: Sequence[str], step_ms: float = 0, progress: Progress = lambda *_: None
+    folder: Path,
+    files: RecordFiles,
+    readers: Sequence[str],
+    step_ms: float = 0,
+    progress: StepProgress = lambda *_: None,
 ) -> Report:
     """Compares what was measured of readers, and runs what only pictures need: about half a minute.
 
@@ -109,7 +114,7 @@ def make_report(
         files: What they are of.
         readers: Names of the readers to compare.
         step_ms: Simulated training step of the timelines, in milliseconds.
-        progress: Told about every step.
+        progress: Called for every step.
 
     Returns:
         The report, which is not saved.
@@ -140,7 +145,7 @@ def make_report(
             series.setdefault(option, {})[reader] = curve
     progress("", steps, steps)
     missing = {reader: _why_missing(reader, found) for reader in readers if reader not in measurements}
-    return Report(measurements, missing, recommend(measurements), series, timelines)
+    return Report(measurements, missing, recommend(measurements, default_reader(files)), series, timelines)
 
 
 def _timelines(processes: FreshProcesses, files: RecordFiles, step_ms: float) -> Sequence[Timeline]:

@@ -1,4 +1,4 @@
-"""Storage that is far away: a web server that waits before the first byte of an answer, and sends no faster than told.
+"""Storage that is far away: a web server that waits before the first byte of an answer, and has a limited bandwidth.
 
 It runs in a process of its own, waits in earnest, answers any number of requests at once, and knows ranges.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.processes import end_process, start_python
 from tfr_assets.reading.locate.record_files import RecordFiles
 
 _CHUNK = 32 * 1024
@@ -33,7 +34,7 @@ class Storage:
         mb_per_second: Millions of bytes a second that one answer can have; several answers at once have it each.
 
     Raises:
-        ConfigError: A value cannot be.
+        ConfigError: A value is invalid.
     """
 
     first_byte_ms: float = 50.0
@@ -53,20 +54,19 @@ class Storage:
 def slow_server(folder: Path, storage: Storage) -> Iterator[str]:
     """Serves a folder and all below it; yields its URL, and ends the server afterwards, or when this process dies."""
     values = [str(folder), str(storage.first_byte_ms / 1e3), str(storage.mb_per_second * 1e6)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, *values], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    statement = f"from {__name__} import main; main({values!r})"
+    process = start_python(statement, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin and process.stdout
     try:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
     finally:
         process.stdin.close()
         process.stdout.close()
-        process.wait()
+        end_process(process)
 
 
-def served(files: RecordFiles, folder: Path, url: str) -> RecordFiles:
-    """Returns files below a folder as whoever serves that folder under a URL gives them."""
+def with_urls(files: RecordFiles, folder: Path, url: str) -> RecordFiles:
+    """Returns files below a folder with the URLs at which a server gives them."""
     return replace(files, paths=tuple(f"{url}/{Path(path).relative_to(folder)}" for path in files.paths))
 
 
@@ -144,7 +144,7 @@ class _Handler(SimpleHTTPRequestHandler):
                 time.sleep(due - now)
                 try:
                     self.wfile.write(chunk)
-                except ConnectionError:  # whoever asked wants no more
+                except ConnectionError:  # the client has closed the connection
                     self.close_connection = True
                     return
 
@@ -164,7 +164,3 @@ def main(arguments: Sequence[str]) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
     sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -11,7 +11,8 @@ import tensorflow as tf
 from tfr_assets.bench.readers.passes import records_of
 from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.reading.pipelines import ReadOptions, reader_named
+from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.registry import reader_named
 
 _ROUNDS = 2
 _LONGEST_PASS = 0.7  # seconds

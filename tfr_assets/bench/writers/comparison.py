@@ -13,21 +13,21 @@ from typing import Any
 import pyarrow as pa
 
 from tfr_assets.bench.writers.measure import Contestant, measure_writers
+from tfr_assets.bench.writers.measured import MEASURED, SEED
 from tfr_assets.bench.writers.measurement import WriterMeasurement
-from tfr_assets.bench.writers.options import SEED, WriterTrials
+from tfr_assets.bench.writers.options import WriterTrials
 from tfr_assets.errors import SourceError
 from tfr_assets.layout import Layout
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.sealed import seal, unseal
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import load_inventory
-from tfr_assets.writing.writers.registry import Writer
+from tfr_assets.writing.writers.registry import DEFAULT_FOR_ONE_FILE, DEFAULT_FOR_SHARDS
 
 _ROWS, _BYTES = 200_000, 100_000_000  # of which a writer is measured in about a minute, the seeds' code included
 _DISK_IS_THE_LIMIT = 0.9  # of the speed of a plain write that the disk begins with early
 _GAIN = 1.2  # times as fast: what counts as faster
-_SEVERAL_FILES = ("sharded_threads", "sharded_processes")  # the defaults first
-_ONE_FILE = ("single_writer_queue", "serial", "locked")
 _LEAST_SECONDS = 0.02  # of a write: of a shorter one, little but making files is measured
 
 
@@ -59,25 +59,25 @@ class Trial:
             WriteError: The file system refused.
         """
         path = layout.writers / f"{self.writer}.json"
-        write_atomically(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
+        write_atomically(path, seal(asdict(self)))
         return path
 
     @classmethod
     def load(cls, layout: Layout, writer: str) -> "Trial | None":
-        """Returns a writer's saved trial; None where there is none, or one of another version of this program."""
+        """Returns a writer's saved trial; None where there is none, a damaged one, or one of another version."""
         try:
-            saved = json.loads((layout.writers / f"{writer}.json").read_text())
+            saved = unseal((layout.writers / f"{writer}.json").read_bytes()) or {}
             return cls(**{**saved, "measured": tuple(map(WriterMeasurement.from_json, saved["measured"]))})
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
 
-def try_writer(dataset: Dataset, writer: str | Writer, options: WriterTrials) -> Trial:
+def try_writer(dataset: Dataset, writer: str, options: WriterTrials) -> Trial:
     """Measures a writer with the dataset's first rows, on the dataset's disk.
 
     Args:
         dataset: The dataset.
-        writer: A name of `registry.WRITERS`, or such a function, which can be imported.
+        writer: A name of `MEASURED`.
         options: How it is measured.
 
     Raises:
@@ -88,15 +88,14 @@ def try_writer(dataset: Dataset, writer: str | Writer, options: WriterTrials) ->
     inventory = load_inventory(dataset)
     if not inventory.rows:
         raise SourceError(f"dataset {dataset.name!r} has no rows, so that there is nothing to measure")
-    name = writer if isinstance(writer, str) else writer.__name__
-    files = options.counts[-1] if name.startswith("sharded") else None
+    files = options.counts[-1] if MEASURED[writer].suits == "several files" else None
     contestants = [
         Contestant(writer, workers, files, dataset.compression, dataset.features)
-        for workers in options.workers_of(name)
+        for workers in options.workers_of(writer)
     ]
     rows = _first_rows(inventory, min(inventory.rows, options.rows or _ROWS), options.rows is None)
     measured = measure_writers(contestants, rows, options.repeats, dataset.layout.folder)
-    return Trial(name, inventory.rows, _fingerprint(dataset, inventory, options), tuple(measured))
+    return Trial(writer, inventory.rows, _fingerprint(dataset, inventory, options), tuple(measured))
 
 
 def _first_rows(inventory: Inventory, rows: int, bounded: bool) -> Iterator[pa.RecordBatch]:
@@ -216,15 +215,15 @@ def _advice(comparison: Comparison) -> Iterator[str]:
 def _of_little(best: WriterMeasurement) -> Iterator[str]:
     yield (
         f"The fastest, `{best.writer}`, takes {best.seconds * 1e3:.1f} ms: too little to tell writers apart. Use the "
-        f"defaults, `{_SEVERAL_FILES[0]}` for several files and `{_ONE_FILE[0]}` for one."
+        f"defaults, `{DEFAULT_FOR_SHARDS}` for several files and `{DEFAULT_FOR_ONE_FILE}` for one."
     )
 
 
 def _of_enough(best: WriterMeasurement, by_name: dict[str, WriterMeasurement], comparison: Comparison) -> Iterator[str]:
     yield from _fastest(best, list(by_name.values()))
     yield _limit(best, comparison)
-    yield from _among("several files", by_name, _SEVERAL_FILES)
-    yield from _among("one file", by_name, _ONE_FILE)
+    yield from _among("several files", DEFAULT_FOR_SHARDS, by_name)
+    yield from _among("one file", DEFAULT_FOR_ONE_FILE, by_name)
 
 
 def _fastest(best: WriterMeasurement, others: Sequence[WriterMeasurement]) -> Iterator[str]:
@@ -254,9 +253,10 @@ def _limit(best: WriterMeasurement, comparison: Comparison) -> str:
     return f"The disk is not the limit: {plain}. But more workers gain little: {workers}."
 
 
-def _among(what: str, by_name: dict[str, WriterMeasurement], names: Sequence[str]) -> Iterator[str]:
-    """Says which of some writers to use; the one named first, unless another is clearly faster."""
-    there = [by_name[name] for name in names if name in by_name]
+def _among(what: str, default: str, by_name: dict[str, WriterMeasurement]) -> Iterator[str]:
+    """Says which of the writers for one file, or several, to use; the default, unless another is clearly faster."""
+    names = sorted((each for each in MEASURED if each != SEED), key=lambda name: name != default)
+    there = [by_name[name] for name in names if name in by_name and MEASURED[name].suits == what]
     if len(there) < 2:
         return
     chosen = there[0]
@@ -264,7 +264,7 @@ def _among(what: str, by_name: dict[str, WriterMeasurement], names: Sequence[str
         if _clearly_faster(other, chosen):
             chosen = other
     others = "; ".join(_beside(each, chosen) for each in there if each is not chosen)
-    warning = ", which mixes the order of records" if chosen.writer == "locked" else ""
+    warning = ", which mixes the order of records" if not MEASURED[chosen.writer].keeps_order else ""
     yield f"For {what}: `{chosen.writer}`{warning}. {others}."
 
 

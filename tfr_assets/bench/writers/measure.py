@@ -4,10 +4,9 @@ Every writer has a process of its own, which has imported what it needs and writ
 taken: that time from a stream, for the memory that the writer itself needs. Writers and plain writes take turns, so
 that a slow moment of the machine hits all of them, and what is compared are the times of one turn.
 
-Nobody pays for another: everything is on the disk before time is taken, rows are in memory and mapped, and whoever is
-timed, a plain write as well, has just done the same once before. A virtual machine takes back what memory a program
-leaves alone for a second, data and page cache; whoever is the first to use it again would wait for it longer than for
-the disk.
+No writer pays for another: everything is on the disk before time is taken, rows are in memory and mapped, and what is
+timed, a plain write as well, has just been done once before. A virtual machine takes back what memory a program
+leaves alone for a second, data and page cache; the first to use it again would wait for it longer than for the disk.
 """
 
 import mmap
@@ -27,6 +26,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.bench.writers.measurement import WriterMeasurement
 from tfr_assets.bench.writers.plain_writes import PlainWrites
 from tfr_assets.errors import ConfigError, TfrError, WriteError
@@ -35,7 +35,7 @@ from tfr_assets.storage.locks import make_locked_folder, remove_abandoned_folder
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers.pieces import Piece
 from tfr_assets.writing.writers.process import Process, fresh_process, messages
-from tfr_assets.writing.writers.registry import Writer
+from tfr_assets.writing.writers.registry import WriteFunction
 from tfr_assets.writing.writers.rows import rows_of
 
 _SCRATCH = ".writers-"  # how names of temporary folders begin
@@ -46,14 +46,14 @@ class Contestant:
     """A writer that is measured.
 
     Attributes:
-        writer: A writer's name, or a function that can be imported.
+        writer: A name of `MEASURED`, or a function that can be imported.
         workers: Threads or processes that work at once.
         shards: Number of files; None: one.
         compression: `none`, `gzip` or `zlib`.
         features: What to do with which column.
     """
 
-    writer: str | Writer
+    writer: str | WriteFunction
     workers: int = 1
     shards: int | None = None
     compression: str = "none"
@@ -177,6 +177,7 @@ def _second_go(contestant: Contestant, work: Path) -> _Pass:
 
 
 def _one_pass(contestant: Contestant, work: Path, streamed: bool) -> _Pass:
+    writer = contestant.writer
     path = work / "out" / "out.tfrecord" if contestant.shards is None else work / "out"
     rows = _stream(work / "data.arrow") if streamed else _table(work / "data.arrow")
     cpu, started = _cpu_seconds(), time.perf_counter()
@@ -184,7 +185,7 @@ def _one_pass(contestant: Contestant, work: Path, streamed: bool) -> _Pass:
         rows,
         path,
         shards=contestant.shards,
-        writer=contestant.writer,
+        writer=MEASURED.get(str(writer), writer),  # for another name, `write` says which there are
         workers=contestant.workers,
         compression=contestant.compression,
         features=contestant.features,

@@ -3,11 +3,8 @@
 import os
 from dataclasses import dataclass
 
+from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.errors import ConfigError, suggestion
-
-SEED = "seed"
-MEASURED = ("serial", "sharded_threads", "sharded_processes", "single_writer_queue", "locked", SEED)
-"""Names of the writers that are measured: those of `registry.WRITERS`, and the code of most tutorials."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +13,7 @@ class WriterTrials:
 
     Attributes:
         rows: Most rows of the dataset that are written, the first of them; None: as many as take about a minute.
-        workers: Numbers of workers to measure with; empty: 1, 2, 4 and so on, up to one a processor.
+        workers: Numbers of workers to measure with; empty: 1, 2, 4 and so on, up to one per processor.
         repeats: Number of timed writes.
         only: Names of the writers.
 
@@ -27,7 +24,7 @@ class WriterTrials:
     rows: int | None = None
     workers: tuple[int, ...] = ()
     repeats: int = 3
-    only: tuple[str, ...] = MEASURED
+    only: tuple[str, ...] = tuple(MEASURED)
 
     def __post_init__(self) -> None:
         counts = {"repeats": self.repeats, **{f"workers[{i}]": count for i, count in enumerate(self.workers)}}
@@ -44,7 +41,7 @@ class WriterTrials:
 
     def workers_of(self, writer: str) -> tuple[int, ...]:
         """Returns the numbers of workers to measure a writer with, in ascending order."""
-        return (1,) if writer in ("serial", SEED) else self.counts
+        return self.counts if MEASURED[writer].in_parallel else (1,)
 
     @property
     def counts(self) -> tuple[int, ...]:

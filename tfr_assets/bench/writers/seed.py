@@ -1,8 +1,7 @@
 """`seed`: how most tutorials write TFRecord, to measure the other writers against.
 
-A `tf.train.Example` is built from Python values a row, and `tf.io.TFRecordWriter` writes it, under the file's final
-name from the first byte on, without index or manifest. It stands in this room because it needs TensorFlow; it is given
-to `tfr_assets.write` as a function.
+A `tf.train.Example` is built for each row from Python values, and `tf.io.TFRecordWriter` writes it, under the file's
+final name from the first byte on, without index or manifest.
 """
 
 from typing import Any
@@ -11,17 +10,16 @@ import pyarrow as pa
 import tensorflow as tf
 
 from tfr_assets.errors import SchemaError
+from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.writing.writers.outcome import Report
 from tfr_assets.writing.writers.pieces import End
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.report import Report
 from tfr_assets.writing.writers.rows import Rows
-
-_COMPRESSION_TYPES = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 
 def seed(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes all shards in the caller's thread, a row at a time; see `tfr_assets.writing.writers.registry.Writer`.
+    """Writes all shards in the caller's thread, a row at a time; see `WriteFunction`.
 
     Of feature options it knows `drop` only.
 
@@ -36,7 +34,7 @@ def seed(plan: WritePlan, rows: Rows, report: Report) -> None:
         if piece.shard not in writers:
             path = plan.paths[piece.shard]
             path.parent.mkdir(parents=True, exist_ok=True)
-            writers[piece.shard] = tf.io.TFRecordWriter(str(path), _COMPRESSION_TYPES[plan.compression])
+            writers[piece.shard] = tf.io.TFRecordWriter(str(path), COMPRESSIONS[plan.compression].tensorflow_name)
             payload_bytes[piece.shard] = 0
         if isinstance(piece, End):
             writers[piece.shard].close()
@@ -89,7 +87,7 @@ def _feature(name: str, value: Any) -> tf.train.Feature:
 
 
 def _manifest(plan: WritePlan, end: End, payload_bytes: int) -> Manifest:
-    """Returns what is known of a file; it is not saved, since nothing vouches for the bytes."""
+    """Returns what is known of a file; it is not saved, since nothing confirms the bytes."""
     path = plan.paths[end.shard]
     return Manifest(
         file=path.name,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from tfr_assets.components.assets.evaluation import evaluation
+from tfr_assets.components.assets.evaluation import evaluations
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, unfinished_run
 from tfr_assets.errors import TfrError
@@ -26,7 +26,8 @@ def current_spec(look: Look) -> dg.AssetCheckSpec:
 
 def evaluate_current(look: Look, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation:
     """Returns the evaluation of the check."""
-    return evaluation(_judge(look), look.key("shards"), None, instance)
+    (current,) = evaluations([_judge(look)], look.key("shards"), None, instance)
+    return current
 
 
 def report_current(look: Look, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation:

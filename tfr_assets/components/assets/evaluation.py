@@ -4,6 +4,7 @@
 for an evaluation that points to the materialization it is about.
 """
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -17,17 +18,25 @@ from tfr_assets.records.frames.verdicts import Verdict
 _FAULTS_SHOWN = 20
 
 
-def evaluation(
-    verdict: Verdict, key: dg.AssetKey, partition: str | None, instance: dg.DagsterInstance
-) -> dg.AssetCheckEvaluation:
-    """Returns a verdict as Dagster stores it.
+def evaluations(
+    verdicts: Iterable[Verdict], key: dg.AssetKey, partition: str | None, instance: dg.DagsterInstance
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Yields verdicts as Dagster stores them.
 
     Args:
-        verdict: What was found.
+        verdicts: What was found.
         key: The asset that was checked.
         partition: The partition, if it has any.
         instance: Where its latest materialization is looked up.
     """
+    latest = _latest(key, partition, instance)
+    for verdict in verdicts:
+        yield _evaluation(verdict, key, partition, latest)
+
+
+def _evaluation(
+    verdict: Verdict, key: dg.AssetKey, partition: str | None, latest: Target | None
+) -> dg.AssetCheckEvaluation:
     metadata = rounded(verdict.shown)
     if verdict.faults:
         rows = [
@@ -46,7 +55,7 @@ def evaluation(
         metadata=metadata,
         severity=dg.AssetCheckSeverity.ERROR if verdict.check.blocking else dg.AssetCheckSeverity.WARN,
         blocking=verdict.check.blocking,
-        target_materialization_data=_latest(key, partition, instance),
+        target_materialization_data=latest,
     )
 
 

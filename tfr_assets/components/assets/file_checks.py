@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from tfr_assets.components.assets.current import current_spec, evaluate_current
-from tfr_assets.components.assets.evaluation import evaluation
+from tfr_assets.components.assets.evaluation import evaluations
 from tfr_assets.components.assets.jobs import verify_job
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions, mark_failed
@@ -23,7 +23,7 @@ from tfr_assets.writing.dataset import Dataset
 _STATE = "file_state"
 
 if TYPE_CHECKING:
-    from tfr_assets.records.frames.report import FileReport
+    from tfr_assets.records.frames.examine import FileReport
 
 
 def build_shard_checks(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetChecksDefinition:
@@ -101,12 +101,12 @@ def evaluate_shards(
         files = {file: _judge_shard(dataset, file, assigned) for file in look.files(partition)}
         verdicts = [together(dict(zip(files, each, strict=True))) for each in zip(*files.values(), strict=True)]
         if all(verdict.passed for verdict in verdicts):
-            yield from (_evaluation(context, verdict, key, partition) for verdict in verdicts)
+            yield from _evaluations(context, verdicts, key, partition)
         else:
             wrong[partition] = verdicts
         report_progress(done + 1, len(partitions))
     for partition, verdicts in wrong.items():
-        yield from (_evaluation(context, verdict, key, partition) for verdict in verdicts)
+        yield from _evaluations(context, verdicts, key, partition)
     if damaged := [partition for partition, verdicts in wrong.items() if any(map(_blocks, verdicts))]:
         mark_failed(context, key, damaged)
         raise dg.Failure(_repair(look, damaged, len(partitions)), allow_retries=False)
@@ -144,8 +144,7 @@ def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
 
     @dg.multi_asset_check(name=f"{dataset.name}_check_merged", specs=specs, description="Reads the merged file back.")
     def check_merged(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
-        for verdict in judge_merged(look.current):
-            yield _evaluation(context, verdict, key, None)
+        yield from _evaluations(context, list(judge_merged(look.current)), key, None)
         write_report(look, context)
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
@@ -181,7 +180,7 @@ def _specs(key: dg.AssetKey, partitions: dg.PartitionsDefinition | None, more: s
 
 
 def _read(path: Path) -> "tuple[FileReport, Manifest | None]":
-    from tfr_assets.records.frames.report import examine_written
+    from tfr_assets.records.frames.examine import examine_written
 
     return examine_written(path)
 
@@ -223,12 +222,13 @@ def _assigned(dataset: Dataset) -> Assigned:
     return Assigned(rows, inventory.splits, inventory.skipped)
 
 
-def _evaluation(
+def _evaluations(
     context: dg.AssetCheckExecutionContext | dg.OpExecutionContext,
-    verdict: Verdict,
+    verdicts: list[Verdict],
     key: dg.AssetKey,
     partition: str | None,
-) -> dg.AssetCheckEvaluation:
-    if not verdict.passed:
-        context.log.warning(f"{verdict.check.name} of {partition or key.to_user_string()}: {verdict.says}")
-    return evaluation(verdict, key, partition, context.instance)
+) -> Iterator[dg.AssetCheckEvaluation]:
+    for verdict in verdicts:
+        if not verdict.passed:
+            context.log.warning(f"{verdict.check.name} of {partition or key.to_user_string()}: {verdict.says}")
+    yield from evaluations(verdicts, key, partition, context.instance)

@@ -61,7 +61,10 @@ def build_raw(look: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefiniti
 
 
 def _plan(context: dg.AssetExecutionContext, dataset: Dataset, inventory: Inventory) -> dict[str, Any]:
-    """Returns what is shown of the files to come. Raw data that cannot become records is still inventoried."""
+    """Returns what is shown of the files to come.
+
+    Raw data that cannot become records is still inventoried where it is read as it lies; none of it is landed.
+    """
     from tfr_assets.writing.sizing import plan_sizes
 
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from tfr_assets.bench.readers.options import BenchOptions
-from tfr_assets.components.assets.evaluation import evaluation
+from tfr_assets.components.assets.evaluation import evaluations
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions
 from tfr_assets.records.frames.verdicts import Check, Verdict
@@ -39,10 +39,11 @@ def build_reader_checks(look: Look, options: BenchOptions) -> dg.AssetChecksDefi
 
         folder = look.dataset.layout.readers
         for reader in chosen_partitions(context):
-            for verdict in judge_reader(reader, load(folder, reader), load_before(folder, reader)):
+            verdicts = list(judge_reader(reader, load(folder, reader), load_before(folder, reader)))
+            for verdict in verdicts:
                 if not verdict.passed:
                     context.log.warning(f"{verdict.check.name} of {reader}: {verdict.says}")
-                yield evaluation(verdict, key, reader, context.instance)
+            yield from evaluations(verdicts, key, reader, context.instance)
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_readers

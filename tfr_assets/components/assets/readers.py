@@ -10,7 +10,7 @@ from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.metadata.file_metadata import rounded
 from tfr_assets.components.metadata.progress import logged
-from tfr_assets.reading.names import READER_DESCRIPTIONS
+from tfr_assets.reading.registry import READERS
 
 if TYPE_CHECKING:
     from tfr_assets.bench.readers.measurement import Measurement
@@ -67,7 +67,7 @@ def _metadata(measured: "Measurement", folder: Path) -> dict[str, Any]:
         "dagster/row_count": measured.records,
         "dagster/size_bytes": measured.bytes,
         "dagster/uri": str(folder / f"{measured.reader}.json"),
-        "what": READER_DESCRIPTIONS[measured.reader],
+        "what": READERS[measured.reader].description,
         "seconds": measured.seconds,
         "records_per_second": measured.warm.median,
         "records_per_second_low": measured.warm.low,

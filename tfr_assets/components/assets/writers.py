@@ -1,11 +1,10 @@
 """The assets `writers`, how fast each way of writing the dataset is, and `writer_report`, which to use when."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from tfr_assets.bench.writers.options import SEED, WriterTrials
+from tfr_assets.bench.writers.options import WriterTrials
 from tfr_assets.components.assets.readers import POOL
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions, reported
@@ -52,12 +51,7 @@ def measure(dataset: Dataset, writer: str, options: WriterTrials) -> "Trial":
     """
     from tfr_assets.bench.writers.comparison import try_writer
 
-    if writer == SEED:  # needs TensorFlow, of which the room of the other writers does not know
-        from tfr_assets.bench.writers.seed import seed
-
-        trial = try_writer(dataset, seed, options)
-    else:
-        trial = try_writer(dataset, writer, options)
+    trial = try_writer(dataset, writer, options)
     trial.save(dataset.layout)
     return trial
 
@@ -109,9 +103,9 @@ def _report_metadata(comparison: "Comparison", layout: "Layout") -> dict[str, An
     from tfr_assets.bench.writers.comparison import COLUMNS, NOTE, as_document, as_row
     from tfr_assets.pictures import as_markdown
     from tfr_assets.storage.atomic import write_atomically
+    from tfr_assets.storage.sealed import seal
 
-    document = json.dumps(as_document(comparison), indent=1, ensure_ascii=False) + "\n"
-    write_atomically(layout.writers / "report.json", document.encode())
+    write_atomically(layout.writers / "report.json", seal(as_document(comparison)))
     shown: dict[str, Any] = {
         "dagster/uri": str(layout.writers / "report.json"),
         "use": dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in comparison.advice())),

@@ -12,7 +12,8 @@ import dagster as dg
 from pydantic import Field
 
 from tfr_assets.bench.readers.options import BenchOptions
-from tfr_assets.bench.writers.options import MEASURED, WriterTrials
+from tfr_assets.bench.writers.measured import MEASURED
+from tfr_assets.bench.writers.options import WriterTrials
 from tfr_assets.components.assets.bench import Bench
 from tfr_assets.errors import ConfigError
 from tfr_assets.records.frames.compression import COMPRESSIONS

@@ -151,10 +151,11 @@ def _metadata(look: Look, part: str, instance: dg.DagsterInstance) -> Metadata:
 
 
 def _checks(look: Look, instance: dg.DagsterInstance) -> Iterator[_Checked]:
-    for part, check in [*(("shards", each) for each in (*CHECKS, CURRENT)), *(("merged", each) for each in CHECKS)]:
-        key = dg.AssetCheckKey(look.key(part), check.name)
-        infos = instance.event_log_storage.get_asset_check_partition_info([key])
-        status = {info.partition_key: info.latest_execution_status for info in infos}
+    checks = [*(("shards", each) for each in (*CHECKS, CURRENT)), *(("merged", each) for each in CHECKS)]
+    keyed = [(dg.AssetCheckKey(look.key(part), check.name), part, check) for part, check in checks]
+    infos = instance.event_log_storage.get_asset_check_partition_info([key for key, *_ in keyed])
+    for key, part, check in keyed:
+        status = {info.partition_key: info.latest_execution_status for info in infos if info.check_key == key}
         keys: list[str | None] = [*look.partition_keys] if part == "shards" and check is not CURRENT else [None]
         evaluated = [each for each in keys if status.get(each) in (Status.SUCCEEDED, Status.FAILED)]
         failed = [each for each in evaluated if status[each] is Status.FAILED]

@@ -5,6 +5,7 @@ So every run locks its datasets while it executes, or says for which run it wait
 """
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -101,10 +102,10 @@ def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iter
 
 
 def _holder(path: Path) -> str:
-    run_id = ""
     with suppress(OSError):
-        run_id = path.read_text()
-    return f"run {run_id[:8]}" if run_id else "another run"
+        if run_id := re.match(rb"[0-9a-f]{8}(?=-)", path.read_bytes()):  # it may be empty or damaged
+            return f"run {run_id[0].decode()}"
+    return "another run"
 
 
 def _event(context: PlanOrchestrationContext, message: str) -> Any:

@@ -38,7 +38,7 @@ from dagster._utils import ensure_file, touch_file
 from sqlalchemy.pool import QueuePool
 
 from tfr_assets.components.runs.home import in_home
-from tfr_assets.storage.locks import locked
+from tfr_assets.storage.locks import hold_lock
 
 _KEPT = 4  # databases that are open at once: that of the runs, the index, and those of some runs
 
@@ -112,7 +112,14 @@ class _EventLog(SqliteEventLogStorage):
 
     def __init__(self, base_dir: str) -> None:
         self._connections = _Connections()
+        self._tables: set[str] = set()
         super().__init__(base_dir)
+
+    def has_table(self, table_name: str) -> bool:
+        """See `SqliteEventLogStorage`, which opens the database for every event of a check to ask this."""
+        if table_name not in self._tables and super().has_table(table_name):
+            self._tables.add(table_name)
+        return table_name in self._tables
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[sqlalchemy.Connection]:
@@ -207,7 +214,7 @@ def _one_process(folder: Path) -> Iterator[None]:
     if (folder / "schedules" / "schedules.db").exists():  # the last one to be made
         yield
         return
-    with locked(folder / ".lock"):  # not the folder: where it is DAGSTER_HOME itself, `tfr` holds the lock of that
+    with hold_lock(folder / ".lock"):  # not the folder: where it is DAGSTER_HOME itself, `tfr` holds the lock of that
         yield
 
 

@@ -24,7 +24,7 @@ from tfr_assets.reading.locate.record_files import RecordFiles, gather, is_remot
 from tfr_assets.reading.locate.shares import check_shard
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
 from tfr_assets.reading.native.convert import converter
-from tfr_assets.records.frames.report import FileReport, examine_written
+from tfr_assets.records.frames.examine import FileReport, examine_written
 from tfr_assets.records.schema.features import FeatureSpec
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tfr_assets.records.arrow.ragged import put_together
 from tfr_assets.records.examples.decoder import Decoder
 from tfr_assets.records.examples.ranges import Columns
 from tfr_assets.records.frames.scan import Fault, FaultKind
-from tfr_assets.records.frames.skipped import told
+from tfr_assets.records.frames.skipped import describe_faults
 from tfr_assets.records.schema.features import FeatureSpec
 
 
@@ -84,7 +84,7 @@ class RecordDecoder:
 
     def _refuse(self, faults: Mapping[int, Fault]) -> None:
         if faults and not self._skip:
-            raise DamagedFile(told(list(faults.values())))
+            raise DamagedFile(describe_faults(list(faults.values())))
 
 
 def _payloads(found: Gathered) -> list[bytes]:

@@ -22,7 +22,7 @@ class Pass(Protocol):
 
     @property
     def skipped(self) -> Skipped:
-        """What has been passed over so far."""
+        """What has been skipped so far."""
 
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
@@ -129,7 +129,7 @@ class ResumableBatches:
 
     @property
     def skipped(self) -> Skipped:
-        """What has been passed over so far: the number of records, and what was wrong with them."""
+        """What has been skipped so far: the number of records, and what was wrong with them."""
         return self._skipped + self._skipped_now()
 
     def __iter__(self) -> "ResumableBatches":

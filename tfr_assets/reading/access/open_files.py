@@ -26,7 +26,7 @@ from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import FRAMING, Manifest
 from tfr_assets.records.frames.scan import Fault, FaultKind, Scan, scan_stream
 from tfr_assets.records.frames.segments import is_replaced, stale
-from tfr_assets.records.frames.skipped import told
+from tfr_assets.records.frames.skipped import describe_faults
 from tfr_assets.records.kernels.digest import to_text
 
 _LEAST_OPEN = 32
@@ -88,7 +88,7 @@ class OpenFile:
                 return OpenFile(self.path, os.dup(plain.fileno()), self.identity)
         except StreamFault as fault:
             kind = FaultKind.TRUNCATED_STREAM if fault.truncated else FaultKind.DAMAGED_STREAM
-            raise DamagedFile(told([Fault(self.path, 0, fault.offset, kind, str(fault))])) from fault
+            raise DamagedFile(describe_faults([Fault(self.path, 0, fault.offset, kind, str(fault))])) from fault
 
     def __del__(self) -> None:
         os.close(self.descriptor)
@@ -182,7 +182,9 @@ def _bounds(file: OpenFile, manifest: Manifest) -> np.ndarray:
         return bounds
     bounds, scan = scanned_bounds(file, manifest.max_record_bytes)
     if scan.faults:
-        raise DamagedFile(f"{told(scan.faults)}. Without a valid index, damaged files are only read in their order")
+        raise DamagedFile(
+            f"{describe_faults(scan.faults)}. Without a valid index, damaged files are only read in their order"
+        )
     if (scan.records, to_text(scan.digest)) != (manifest.records, manifest.digest):
         raise stale(file.path)
     return bounds

@@ -42,7 +42,7 @@ def _whole(feature: Feature, column: Column) -> Any:
     if isinstance(column, np.ndarray):
         return column
     if isinstance(column, Ragged):
-        return [_whole(feature, column[row : row + 1].trimmed().values) for row in range(len(column))]
+        return [_whole(feature, column[row : row + 1].trim().values) for row in range(len(column))]
     return _strings(feature, column)
 
 

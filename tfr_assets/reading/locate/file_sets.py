@@ -23,7 +23,7 @@ def is_record_file(name: str) -> bool:
 
 
 def other_splits(path: str, names: Iterable[str]) -> list[str]:
-    """Returns the splits that files' names tell of, apart from that of the file at `path`."""
+    """Returns the splits in files' names, except that of the file at `path`."""
     own, *others = map(split_of, (path.rpartition("/")[2], *names))
     return sorted({*others} - {own, ""})
 
@@ -35,7 +35,7 @@ def split_of(name: str) -> str:
 
 
 def sets_of(names: Iterable[str], split: str | None, folder: str) -> list[list[str]]:
-    """Returns the sets of a split that some of their files' names tell of, each with all of its names in order.
+    """Returns the sets of a split that some of their files' names show, each with all of its names in order.
 
     Args:
         names: Names of files that have a manifest.

@@ -6,7 +6,7 @@
     data/flights/merged/flights-train.tfrecord   one file
     https://example.org/flights                  the same, elsewhere: see `remote`
 
-The manifests say which files there are: a set is all that is `-of-N`, and nothing is read that no manifest vouches for.
+The manifests say which files there are: a set is all that is `-of-N`, and nothing is read without a manifest.
 """
 
 import difflib
@@ -20,6 +20,7 @@ from tfr_assets.project import find_project
 from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, command_for, sets_of
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
+from tfr_assets.storage.file_names import is_remote
 
 
 def locate(
@@ -48,7 +49,7 @@ def locate(
         raise ConfigError(f"files={files!r}: use 'shards', 'merged' or None: the shards if all are there, else merged")
     if not isinstance(what, str | os.PathLike):
         raise ConfigError(f"{what!r} must be the name of a dataset, a path or a URL")
-    if isinstance(what, str) and "://" in what and not what.startswith("file://"):
+    if isinstance(what, str) and is_remote(what):
         return locate_url(what, files, split, sizes_must_fit)
     if isinstance(what, str) and not re.search("[/.~]", what):
         folder = Layout.of(what, root).folder
@@ -82,7 +83,7 @@ def _check_name(name: str, root: Path) -> None:
     elif Path(name).exists():
         hint = f"for the path in the working directory, write './{name}'"
     else:
-        hint = f"there are {', '.join(known)}" if known else "there is none at all"
+        hint = f"there are {', '.join(known)}" if known else "there is none"
     raise ConfigError(f"there is no dataset {name!r} in {root}; {hint}")
 
 
@@ -107,8 +108,8 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
     sets = [[folder / name for name in each] for each in names]
     if not sets:
         raise StaleError(
-            f"{folder} is no dataset, and no manifest in {folder}/manifest says what its files must hold. Write them "
-            "with `tfr run`, or, if they are of other origin, read them with tf.data.TFRecordDataset"
+            f"{folder} is not a dataset, and no manifest in {folder}/manifest says what its files must hold. Write "
+            "them with `tfr run`, or, if they are of other origin, read them with tf.data.TFRecordDataset"
         )
     whole = [paths for paths in sets if not any(map(_lacks, paths))]
     if len(whole) == 1:

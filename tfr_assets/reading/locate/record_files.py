@@ -10,6 +10,7 @@ from tfr_assets.layout import manifest_path
 from tfr_assets.reading.locate.file_sets import command_for
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import FeatureSpec
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.units import MAX_RECORD_BYTES
 
 _MOST_LINES = 20
@@ -21,7 +22,7 @@ class RecordFiles:
 
     Attributes:
         paths: The files, in order.
-        manifests: What each must hold. No manifest is loaded again later, so that whoever reads gets what was opened,
+        manifests: What each must hold. No manifest is loaded again later, so that a reader gets what was opened,
             or an error, whatever happens to the files.
         features: How their records are parsed.
         max_record_bytes: Length beyond which a record is damage.
@@ -60,11 +61,6 @@ class RecordFiles:
         return sum(manifest.bytes for manifest in self.manifests)
 
 
-def is_remote(path: str) -> bool:
-    """Whether a path is a URL."""
-    return "://" in path
-
-
 def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
     """Holds files against their manifests and against each other. Opens the manifests only.
 
@@ -81,7 +77,7 @@ def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
     found = [Found(str(path), _manifest(path), size) for path, size in zip(paths, sizes, strict=True)]
     if missing := [f"{path.name}: missing" for path, size in zip(paths, sizes, strict=True) if size is None]:
         raise DamagedFile(_not_as_written(found, missing))
-    return joined(found, sizes_must_fit)
+    return check_together(found, sizes_must_fit)
 
 
 @dataclass(frozen=True)
@@ -104,14 +100,14 @@ class Found:
         return self.path.rpartition("/")[2]
 
 
-def joined(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
+def check_together(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
     """Holds files that are there against their manifests and against each other. Raises as `gather`."""
     first = found[0].manifest
     if sizes_must_fit and (wrong := [line for each in found if (line := _wrong_size(each))]):
         raise DamagedFile(_not_as_written(found, wrong))
     if odd := [line for each in found if (line := _other_make(each, first))]:
         raise StaleError(
-            f"files are of several versions; {command_for(found[0].path)} writes the outdated ones anew. "
+            f"files are of several versions; {command_for(found[0].path)} writes the outdated ones again. "
             f"Compared with {found[0].path}:\n{lines(odd)}"
         )
     if first.features is None:
@@ -156,7 +152,7 @@ def _wrong_size(found: Found) -> str | None:
 
 
 def _other_make(found: Found, first: Manifest) -> str | None:
-    """Tells what sets a file apart from the first, if anything; only their rows may differ."""
+    """Returns how a file differs from the first, if it does; only their rows may differ."""
     make, expected = _make(found.manifest), _make(first)
     names = [name for name in sorted(expected | make) if make.get(name) != expected.get(name)]
     return f"{found.name}: another {' and '.join(names)}" if names else None

@@ -6,7 +6,7 @@ servers do. As on a disk, the manifests say which files there are.
 
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, is_record_file, sets_of
-from tfr_assets.reading.locate.record_files import Found, RecordFiles, joined, lines
+from tfr_assets.reading.locate.record_files import Found, RecordFiles, check_together, lines
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.raw_files import backend_errors, filesystem
 
@@ -34,18 +34,18 @@ def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must
         raise ConfigError(f"{url}: nothing here reads {scheme}://; use https, s3, gs or another that fsspec knows")
     folder, _, name = url.rpartition("/")
     if is_record_file(name):
-        return joined(_found(folder, [name]), sizes_must_fit)
+        return check_together(_fetch(folder, [name]), sizes_must_fit)
     folders = [url] if files is None else []
     folders += [f"{url}/{choice}" for choice in (CHOICES if files is None else (files,))]
     for each in folders:
-        if manifests := _listed(f"{each}/manifest"):
+        if manifests := _list_folder(f"{each}/manifest"):
             names = _whole_set(each, [name.removesuffix(".json") for name in manifests], split)
-            return joined(_found(each, names), sizes_must_fit)
+            return check_together(_fetch(each, names), sizes_must_fit)
     raise ConfigError(f"{url}: no manifest was found there, in {' or '.join(f'{each}/manifest' for each in folders)}")
 
 
 def _whole_set(folder: str, with_manifest: list[str], split: str | None) -> list[str]:
-    there = set(with_manifest) & _listed(folder)
+    there = set(with_manifest) & _list_folder(folder)
     sets = sets_of(with_manifest, split, folder)
     whole = [names for names in sets if there.issuperset(names)]
     if len(whole) == 1:
@@ -56,7 +56,7 @@ def _whole_set(folder: str, with_manifest: list[str], split: str | None) -> list
     raise StaleError(f"{folder} is not complete; copy the whole folder there:\n{lines(lacking)}")
 
 
-def _listed(folder: str) -> set[str]:
+def _list_folder(folder: str) -> set[str]:
     """Returns the names in a folder; none, if it is not there."""
     with backend_errors(folder):
         fs, path = filesystem(folder, {})
@@ -67,7 +67,7 @@ def _listed(folder: str) -> set[str]:
             return set()
 
 
-def _found(folder: str, names: list[str]) -> list[Found]:
+def _fetch(folder: str, names: list[str]) -> list[Found]:
     with backend_errors(folder):
         fs, path = filesystem(folder, {})
         places = [f"{path}/manifest/{name}.json" for name in names]
@@ -80,6 +80,6 @@ def _found(folder: str, names: list[str]) -> list[Found]:
     for name, place, size in zip(names, places, sizes, strict=True):
         manifest = Manifest.from_json(contents[place], name)
         if manifest is None:
-            raise StaleError(f"{folder}/manifest/{name}.json is no readable manifest; copy the folder there again")
+            raise StaleError(f"{folder}/manifest/{name}.json is not a readable manifest; copy the folder there again")
         found.append(Found(f"{folder}/{name}", manifest, size))
     return found

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.records.frames.segments import Range, segments_of
+from tfr_assets.storage.file_names import is_remote
 
 
 def share_of(records: int, shard: tuple[int, int] | None) -> tuple[int, int]:
-    """Returns the first record of a worker's share, and the one behind its last: all shares differ by one at most.
+    """Returns the first record of a worker's share, and the one after its last: all shares differ by one at most.
 
     Raises:
         ConfigError: There is no such share.

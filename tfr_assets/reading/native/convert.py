@@ -70,7 +70,7 @@ def _arrow(feature: Feature, column: Column) -> Any:
             return array.cast(_as_text(array.type))
         except pa.ArrowInvalid as error:
             raise DamagedFile(
-                f"column {feature.column!r} holds bytes that are no UTF-8; read it into='numpy'"
+                f"column {feature.column!r} holds bytes that are not UTF-8; read it into='numpy'"
             ) from error
     return array
 

@@ -1,4 +1,4 @@
-"""Threads that work ahead of whoever takes their results, in order, and no further than there is room for."""
+"""Threads that work ahead of the caller, in order, and no further than there is room for results."""
 
 import atexit
 import threading
@@ -12,11 +12,11 @@ Task = Callable[[Callable[[T], None]], None]
 
 
 class _Stopped(BaseException):
-    """Unwinds a task whose results nobody will take."""
+    """Ends a task whose results are not wanted any more."""
 
 
 class _Results(Generic[T]):
-    """What one task gave and nobody has taken yet."""
+    """What one task gave and the caller has not taken yet."""
 
     def __init__(self) -> None:
         self.ready: deque[T] = deque()

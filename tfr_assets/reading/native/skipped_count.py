@@ -1,4 +1,4 @@
-"""What several threads passed over because of damage, in all, and the warning that tells of it."""
+"""What several threads skipped because of damage, in all, and the warning that says so."""
 
 import sys
 import threading
@@ -13,7 +13,7 @@ _PACKAGE = str(Path(__file__).parents[2])
 
 
 class Tally:
-    """Adds up what was passed over.
+    """Adds up what was skipped.
 
     Attributes:
         skipped: All of it, so far; the faults in the order of the files.
@@ -24,7 +24,7 @@ class Tally:
         self.skipped = Skipped()
 
     def add(self, skipped: Skipped) -> None:
-        """Adds what one thread passed over."""
+        """Adds what one thread skipped."""
         if skipped.records or skipped.faults:
             with self._lock:
                 total = self.skipped + skipped

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tfr_assets.errors import DamagedFile
-from tfr_assets.reading.locate.record_files import is_remote
 from tfr_assets.records.frames.compression import CompressedInput, InputStream
 from tfr_assets.records.frames.segments import Range, is_replaced, stale
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.pipe import open_piped
 
 
 @contextmanager
-def opened(wanted: Range) -> Iterator[InputStream]:
+def open_range(wanted: Range) -> Iterator[InputStream]:
     """Opens what must be read of a file, and closes it after the block.
 
     Raises:

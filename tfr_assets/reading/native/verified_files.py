@@ -14,27 +14,27 @@ import numpy as np
 
 from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.native.streams import stream_of
-from tfr_assets.records.frames.report import FileReport, examine, examine_open
+from tfr_assets.records.frames.examine import FileReport, examine, examine_open
 from tfr_assets.records.frames.scan import FaultKind
 from tfr_assets.records.frames.segments import Range, is_replaced, read_segment, stale
-from tfr_assets.records.frames.skipped import told
+from tfr_assets.records.frames.skipped import describe_faults
 
 Identity = tuple[int, ...]
 
 
 @contextmanager
 def verified_path(wanted: Range) -> Iterator[str]:
-    """Verifies a range of a local file, and yields a path to that file, whatever becomes of its name meanwhile.
+    """Verifies a range of a local file, and yields a path to that file, whatever happens to its name meanwhile.
 
     Raises:
         StaleError: The file is not the one whose manifest was opened, or, after the block, was written to in it.
         DamagedFile: It is damaged.
     """
-    with _opened(wanted) as descriptor:
-        before = _written(os.fstat(descriptor))
+    with _open(wanted) as descriptor:
+        before = _write_state(os.fstat(descriptor))
         _verify(descriptor, wanted)
         yield f"/proc/self/fd/{descriptor}"
-        if _written(os.fstat(descriptor)) != before:
+        if _write_state(os.fstat(descriptor)) != before:
             raise stale(wanted.path)
 
 
@@ -52,7 +52,7 @@ class VerifiedFiles:
     def verify(self, number: int) -> None:
         """Verifies one of the ranges. Raises as `verified_path`."""
         wanted = self._ranges[number]
-        with _opened(wanted) as descriptor:
+        with _open(wanted) as descriptor:
             self._found[number] = wanted.path, _identity(os.fstat(descriptor))
             _verify(descriptor, wanted)
 
@@ -71,17 +71,17 @@ class VerifiedFiles:
                 raise stale(path)
 
 
-def _written(status: os.stat_result) -> Identity:
-    """Returns what changes when a file is written to. The time of its inode's change would tell of renaming, too."""
+def _write_state(status: os.stat_result) -> Identity:
+    """Returns what changes when a file is written to. The time of its inode's change would also change on renaming."""
     return status.st_size, status.st_mtime_ns
 
 
 def _identity(status: os.stat_result) -> Identity:
-    return status.st_dev, status.st_ino, *_written(status)
+    return status.st_dev, status.st_ino, *_write_state(status)
 
 
 @contextmanager
-def _opened(wanted: Range) -> Iterator[int]:
+def _open(wanted: Range) -> Iterator[int]:
     try:
         descriptor = os.open(wanted.path, os.O_RDONLY)
     except OSError:
@@ -114,7 +114,7 @@ def _verify(descriptor: int, wanted: Range) -> None:
     except OSError as error:
         raise DamagedFile(f"{wanted.path}: cannot be read: {error.strerror or error}") from error
     if found < wanted.records:
-        raise DamagedFile(told(faults))
+        raise DamagedFile(describe_faults(faults))
 
 
 def _refuse(report: FileReport, wanted: Range) -> None:
@@ -122,4 +122,4 @@ def _refuse(report: FileReport, wanted: Range) -> None:
         return
     if FaultKind.CONTENT in {fault.kind for fault in report.faults} or is_replaced(wanted.path, wanted.manifest):
         raise stale(wanted.path)
-    raise DamagedFile(told(report.faults))
+    raise DamagedFile(describe_faults(report.faults))

@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
-from tfr_assets.reading.readers.source import batches
-from tfr_assets.reading.readers.stepwise import parsed_in_parallel
+from tfr_assets.reading.readers.serialized_records import batches
+from tfr_assets.reading.readers.stepwise import parse_in_parallel
 
 
 def autotuned(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Reads files in parallel, parses batches in parallel, and leaves it to tf.data how many at once."""
-    return parsed_in_parallel(batches(files, options, options.cycle_length, options.calls), files, options)
+    return parse_in_parallel(batches(files, options, options.cycle_length, options.calls), files, options)

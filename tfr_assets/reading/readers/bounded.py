@@ -10,10 +10,11 @@ import os
 
 import tensorflow as tf
 
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
-from tfr_assets.reading.readers.source import CHUNK_BYTES, batches
+from tfr_assets.reading.readers.serialized_records import CHUNK_BYTES, batches
+from tfr_assets.storage.file_names import is_remote
 
 _AHEAD = 3  # files that tf.data's interleave opens for each that it reads in turn
 _COPIES = 4  # of a batch's bytes while it is parsed: as read, as batched, as parsed, as waiting

@@ -1,6 +1,6 @@
 """The first epoch is kept, and all others come from there.
 
-What is kept are parsed batches; where each epoch shall have an order of its own, serialized records.
+What is kept are parsed batches; where each epoch has an order of its own, serialized records.
 """
 
 import dataclasses
@@ -14,8 +14,8 @@ from tfr_assets.errors import WriteError
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
-from tfr_assets.reading.readers.source import batches, rebatched, records_in
-from tfr_assets.reading.readers.stepwise import parsed_in_parallel
+from tfr_assets.reading.readers.serialized_records import batches, rebatch, records_in
+from tfr_assets.reading.readers.stepwise import parse_in_parallel
 from tfr_assets.storage.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
 
 _PREFIX = "tfr-cache-"
@@ -23,7 +23,7 @@ _PREFIX = "tfr-cache-"
 
 def cache_memory(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Keeps the first epoch in memory, which must hold all of it."""
-    return _cached(files, options, "")
+    return _cache(files, options, "")
 
 
 def cache_file(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -38,17 +38,17 @@ def cache_file(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
         WriteError: There is no place for it.
     """
     lock, folder = _own_folder(Path(options.cache_folder or tempfile.gettempdir()))
-    dataset = _cached(files, options, str(folder / "epoch"))
+    dataset = _cache(files, options, str(folder / "epoch"))
     # also when Python ends; datasets made of this one keep it alive
     weakref.finalize(dataset, remove_locked_folder, lock, folder)
     return dataset
 
 
-def _cached(files: RecordFiles, options: ReadOptions, path: str) -> tf.data.Dataset:
+def _cache(files: RecordFiles, options: ReadOptions, path: str) -> tf.data.Dataset:
     if options.shuffle:
         in_order = batches(files, dataclasses.replace(options, shuffle=0, drop_remainder=False)).cache(path)
         count = None if options.on_error == "skip" else records_in(files, options)
-        return parsed_in_parallel(rebatched(in_order, options, count), files, options)
+        return parse_in_parallel(rebatch(in_order, options, count), files, options)
     parsed = batches(files, options).map(parse_batch(files, options), options.calls, options.deterministic)
     # kept as their parts, because files hold no ragged tensors
     parts = parsed.map(lambda batch: tuple(tf.nest.flatten(batch, expand_composites=True)), options.calls)

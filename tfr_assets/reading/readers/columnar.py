@@ -11,10 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfr_assets.errors import TfrError
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.shares import share_of
-from tfr_assets.reading.native.columnar import Batches
-from tfr_assets.reading.readers.generated import generated
+from tfr_assets.reading.native.decoded_batches import Batches
+from tfr_assets.reading.readers.generators import from_generator
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.tensors.hand_over import HandedOver
 from tfr_assets.reading.tensors.media import decoder
@@ -22,6 +22,7 @@ from tfr_assets.reading.tensors.op import register, tensors_of
 from tfr_assets.reading.tensors.serialized import parse_tensors
 from tfr_assets.reading.tensors.spec import Tensors, element_spec
 from tfr_assets.records.schema.features import SERIALIZED, FeatureSpec
+from tfr_assets.storage.file_names import is_remote
 
 _WORKERS = 2
 _last: set[HandedOver] = set()  # of epochs that have ended, of any dataset: what TensorFlow may not have fetched yet
@@ -65,12 +66,12 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
         except TfrError as error:  # as a value: an exception would reach training code as a stack trace
             held.append(HandedOver([], [], 1, str(error)))
             yield held[-1].batches
-        _last.update(held)  # an iterator that is dropped before does not come here: nobody fetches then any more
+        _last.update(held)  # an iterator that is dropped before does not come here: nothing is fetched then
 
-    dataset = generated(generate, tf.TensorSpec((None, 4), tf.int64))
+    dataset = from_generator(generate, tf.TensorSpec((None, 4), tf.int64))
     dataset = dataset.unbatch().map(tensors.fetched, num_parallel_calls=tf.data.AUTOTUNE)
     if options.shuffle:
-        dataset = _shuffled(dataset, files.features, options)
+        dataset = _shuffle(dataset, files.features, options)
     if not skip:
         whole, rest = divmod(share[1] - share[0], size)
         expected = whole + bool(rest and not options.drop_remainder)
@@ -80,7 +81,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     return dataset.prefetch(tf.data.AUTOTUNE)
 
 
-def _shuffled(windows: tf.data.Dataset, features: FeatureSpec, options: ReadOptions) -> tf.data.Dataset:
+def _shuffle(windows: tf.data.Dataset, features: FeatureSpec, options: ReadOptions) -> tf.data.Dataset:
     """Makes batches of windows, each a multiple of the batch's size but the last, in a random order."""
     size = options.batch_size
     specs = element_spec(features, size if options.drop_remainder else None)
@@ -89,13 +90,13 @@ def _shuffled(windows: tf.data.Dataset, features: FeatureSpec, options: ReadOpti
         rows = tf.shape(next(iter(window.values())), tf.int64)[0]
         order = tf.random.experimental.stateless_shuffle(tf.range(rows), tf.stack([seed, 0]))
         chosen = tf.data.Dataset.from_tensor_slices(order).batch(size, drop_remainder=options.drop_remainder)
-        return chosen.map(lambda some: {name: _taken(tensor, some, specs[name]) for name, tensor in window.items()})
+        return chosen.map(lambda some: {name: _take_rows(tensor, some, specs[name]) for name, tensor in window.items()})
 
     seeds = tf.data.Dataset.random(options.seed, rerandomize_each_iteration=True)
     return tf.data.Dataset.zip(windows, seeds).flat_map(batches_of)
 
 
-def _taken(tensor: tf.Tensor | tf.RaggedTensor, rows: tf.Tensor, spec: tf.TypeSpec) -> tf.Tensor | tf.RaggedTensor:
+def _take_rows(tensor: tf.Tensor | tf.RaggedTensor, rows: tf.Tensor, spec: tf.TypeSpec) -> tf.Tensor | tf.RaggedTensor:
     """Returns some rows of a tensor, with the shape that they are known to have."""
     found = tf.gather(tensor, rows)
     if not isinstance(found, tf.RaggedTensor):

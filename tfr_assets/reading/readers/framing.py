@@ -1,6 +1,6 @@
-"""A range of a file → its records, by the project's own strict scan: faults are told precisely, or stepped over.
+"""A range of a file → its records, by the project's own strict scan: faults are reported precisely, or skipped.
 
-It serves where TensorFlow's reader cannot: files of remote storage, files with damage to pass over, and processes that
+It serves where TensorFlow's reader cannot: files of remote storage, files with damage to skip, and processes that
 have no TensorFlow. It imports none itself.
 """
 
@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tfr_assets.errors import DamagedFile
-from tfr_assets.reading.native.streams import opened
+from tfr_assets.reading.native.streams import open_range
 from tfr_assets.records.frames.scan import Fault
 from tfr_assets.records.frames.segments import Range, ends, read_segment
-from tfr_assets.records.frames.skipped import Skipped, told
+from tfr_assets.records.frames.skipped import Skipped, describe_faults
 
 
 def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = None) -> Iterator[np.ndarray]:
@@ -20,7 +20,7 @@ def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = Non
 
     Args:
         wanted: What to read.
-        skipped: Is told what was left out, and the intact records are given all the same. None: a fault is an error.
+        skipped: Called with what was left out, and the intact records are still given. None: a fault is an error.
 
     Yields:
         Arrays of `bytes` objects, of shape (n,).
@@ -41,7 +41,7 @@ def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = Non
             view = buffer.data
             blocks.append(strings([bytes(view[start : start + size]) for start, size in taken[:, :2].tolist()]))
 
-    with opened(wanted) as stream:
+    with open_range(wanted) as stream:
         for segment in wanted.segments:
             found = read_segment(stream, wanted, segment, visit, skip=skipped is not None)
             faults += found
@@ -54,7 +54,7 @@ def range_records(wanted: Range, skipped: Callable[[Skipped], None] | None = Non
     if skipped is not None:
         skipped(Skipped(wanted.records - given, tuple(faults)))
     elif given < wanted.records or (faults and wanted.whole):
-        raise DamagedFile(told(faults))
+        raise DamagedFile(describe_faults(faults))
 
 
 def strings(records: list[bytes]) -> np.ndarray:

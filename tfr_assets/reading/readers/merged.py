@@ -7,10 +7,11 @@ import tensorflow as tf
 
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.locate.file_sets import command_for
-from tfr_assets.reading.locate.record_files import RecordFiles, gather, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles, gather
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.stepwise import vectorized
 from tfr_assets.records.kernels.digest import combine, to_text
+from tfr_assets.storage.file_names import is_remote
 
 
 def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -19,7 +20,7 @@ def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     Raises:
         ConfigError: The files are no dataset's shards.
         StaleError: There is no merged file yet, or it holds other records.
-        DamagedFile: It differs from its manifest in size, and damage is not to be passed over.
+        DamagedFile: It differs from its manifest in size, and damage is not to be skipped.
     """
     if len(files.paths) > 1:
         whole = merged_of(files, sizes_must_fit=options.on_error != "skip")
@@ -39,11 +40,11 @@ def merged_of(files: RecordFiles, sizes_must_fit: bool = True) -> RecordFiles:
     found = gather([path], sizes_must_fit)
     if found.records != files.records:
         raise StaleError(
-            f"{path} holds {found.records} records, the shards {files.records}; {command} merges them anew"
+            f"{path} holds {found.records} records, the shards {files.records}; {command} merges them again"
         )
     digest = 0
     for manifest in files.manifests:
         digest = combine(digest, int(manifest.digest, 16), manifest.records)
     if to_text(digest) != found.manifests[0].digest:
-        raise StaleError(f"{path} holds other records than the shards; {command} merges them anew")
+        raise StaleError(f"{path} holds other records than the shards; {command} merges them again")
     return found

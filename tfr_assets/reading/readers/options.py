@@ -19,7 +19,7 @@ class ReadOptions:
     """Which batches to give, and how to go about it.
 
     Attributes:
-        batch_size: Records a batch; the last one has what is left.
+        batch_size: Records per batch; the last one has what is left.
         drop_remainder: Whether to leave out a last batch that is not full.
         shuffle: Records to draw from at random; 0 keeps the order of the rows. Files come in another order each epoch.
         seed: Makes the shuffled order the same in every run; it still differs from epoch to epoch.
@@ -37,7 +37,7 @@ class ReadOptions:
         cache_folder: Where `cache_file` puts its file; None: the system's folder of temporary files.
 
     Raises:
-        ConfigError: A value cannot be.
+        ConfigError: A value is invalid.
     """
 
     batch_size: int = 1024

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
-from tfr_assets.reading.tensors.media import AUDIO, batched_recordings, decoder, kind_of
+from tfr_assets.reading.tensors.media import AUDIO, batch_recordings, decoder, kind_of
 from tfr_assets.reading.tensors.spec import Tensors, parser
 
 
@@ -37,4 +37,4 @@ def batch_of_ones(ones: tf.data.Dataset, options: ReadOptions) -> tf.data.Datase
     batches = ones.ragged_batch(options.batch_size, options.drop_remainder, row_splits_dtype=tf.int64)
     if AUDIO not in map(kind_of, options.decode):
         return batches
-    return batches.map(lambda tensors: batched_recordings(tensors, options.decode))
+    return batches.map(lambda tensors: batch_recordings(tensors, options.decode))

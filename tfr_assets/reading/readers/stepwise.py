@@ -15,12 +15,12 @@ import tensorflow as tf
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import batch_of_ones, parse_batch, parse_one
-from tfr_assets.reading.readers.source import batches, records
+from tfr_assets.reading.readers.serialized_records import batches, records
 
 
 def naive(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Does one thing after another, a record at a time."""
-    return _as_written(batch_of_ones(records(files, options).map(parse_one(files, options)), options))
+    return _without_rewriting(batch_of_ones(records(files, options).map(parse_one(files, options)), options))
 
 
 def prefetch(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -34,13 +34,13 @@ def interleave(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     It hides the latency of remote storage. For small records on a local disk it costs more than it saves.
     """
     found = records(files, options, options.cycle_length, options.block_length, options.calls)
-    return _as_written(batch_of_ones(found.map(parse_one(files, options)), options))
+    return _without_rewriting(batch_of_ones(found.map(parse_one(files, options)), options))
 
 
 def parallel_map(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Parses records in parallel, each alone."""
     parsed = records(files, options).map(parse_one(files, options), options.calls, options.deterministic)
-    return _as_written(batch_of_ones(parsed, options))
+    return _without_rewriting(batch_of_ones(parsed, options))
 
 
 def vectorized(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -48,15 +48,15 @@ def vectorized(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
 
     For small records this is the best of the stock pipelines.
     """
-    return parsed_in_parallel(batches(files, options), files, options)
+    return parse_in_parallel(batches(files, options), files, options)
 
 
-def _as_written(dataset: tf.data.Dataset) -> tf.data.Dataset:
+def _without_rewriting(dataset: tf.data.Dataset) -> tf.data.Dataset:
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     return dataset.with_options(options)
 
 
-def parsed_in_parallel(found: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
+def parse_in_parallel(found: tf.data.Dataset, files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Parses batches of serialized records in parallel and keeps some ready."""
     return found.map(parse_batch(files, options), options.calls, options.deterministic).prefetch(tf.data.AUTOTUNE)

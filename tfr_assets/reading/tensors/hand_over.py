@@ -5,7 +5,7 @@ without the GIL, writes into memory of TensorFlow's own allocator, and makes no 
 
 What is handed over is a table of int64, given by its address:
 
-    done, problem,                                    addresses: of a byte a batch, and of a message, or 0
+    done, problem,                                    addresses: of a byte per batch, and of a message, or 0
     ragged, offsets × ragged,                         a column: its ragged levels, from the outside in, then what
     type, size, data, stop, offsets, inner, dim × inner,   a row holds: its type, bytes of a value, where …
     …                                                 the next column
@@ -35,7 +35,9 @@ from tfr_assets.records.kernels.jit import (
 
 _INT64 = dtype_number("int64")
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 3, 8  # of tensorflow/c/tf_status.h
-_STRING_SIZE = 24  # a TF_TString of tensorflow/core/platform/ctstring_internal.h, and what of it holds a short string
+_STRING_SIZE = (
+    24  # a TF_TString of tensorflow/core/platform/ctstring_internal.h, and how much of it holds a short string
+)
 _SHORT = 22
 _NO_ROOM = int.from_bytes(b"no room\0", "little")
 
@@ -91,16 +93,16 @@ class HandedOver:
     def _words(self, column: Column, data_type: int) -> list[int]:
         levels = []
         while isinstance(column, Ragged):
-            levels.append(self._kept(column.offsets))
+            levels.append(self._keep(column.offsets))
             column = column.values
         if isinstance(column, Strings):
-            size, offsets, data, inner = _STRING_SIZE, self._kept(column.offsets), column.data, column.inner
+            size, offsets, data, inner = _STRING_SIZE, self._keep(column.offsets), column.data, column.inner
         else:
             size, offsets, data, inner = column.itemsize, 0, column, column.shape[1:]
-        start = self._kept(data)
+        start = self._keep(data)
         return [len(levels), *levels, data_type, size, start, start + data.nbytes, offsets, len(inner), *inner]
 
-    def _kept(self, array: np.ndarray) -> int:
+    def _keep(self, array: np.ndarray) -> int:
         self._held.append(array := np.ascontiguousarray(array))
         return address_of(array)
 

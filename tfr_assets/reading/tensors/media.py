@@ -37,7 +37,7 @@ def decoded_features(features: FeatureSpec, decode: Decode) -> dict[str, Shape |
         decode: All of them, some, or some with the shape that they are known to have.
 
     Raises:
-        ConfigError: A feature is none of these, or a shape cannot be.
+        ConfigError: A feature is none of these, or a shape is invalid.
     """
     there = [f.name for f in features.features if kind_of(f.name) and not f.shape and not f.sequence]
     known = f"there are {', '.join(there)}" if there else f"there is no {_IMAGE} or {AUDIO}"
@@ -64,12 +64,12 @@ def decoder(decode: Mapping[str, Shape | None]) -> Callable[[Tensors], Tensors]:
     """Returns a function that decodes some features of a batch and passes the others on."""
 
     def decode_batch(tensors: Tensors) -> Tensors:
-        return {name: _decoded(name, tensor, decode) if name in decode else tensor for name, tensor in tensors.items()}
+        return {name: _decode(name, tensor, decode) if name in decode else tensor for name, tensor in tensors.items()}
 
     return decode_batch
 
 
-def _decoded(name: str, encoded: tf.Tensor, decode: Mapping[str, Shape | None]) -> tf.Tensor | tf.RaggedTensor:
+def _decode(name: str, encoded: tf.Tensor, decode: Mapping[str, Shape | None]) -> tf.Tensor | tf.RaggedTensor:
     shape = decode[name]
     if kind_of(name) == _IMAGE:
         ragged = tf.RaggedTensorSpec((None, None, 3), tf.uint8, 1, tf.int64)
@@ -87,7 +87,7 @@ def _decoded(name: str, encoded: tf.Tensor, decode: Mapping[str, Shape | None]) 
     )
 
 
-def batched_recordings(tensors: Tensors, decode: Mapping[str, Shape | None]) -> Tensors:
+def batch_recordings(tensors: Tensors, decode: Mapping[str, Shape | None]) -> Tensors:
     """Makes of recordings that were decoded each alone, and then batched, what `decoder` makes of a batch."""
 
     def batched(name: str, tensor: tf.RaggedTensor) -> tf.RaggedTensor:

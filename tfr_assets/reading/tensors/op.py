@@ -48,11 +48,11 @@ def register() -> None:
         ConfigError: This TensorFlow has no C API for ops, or refuses.
     """
     with _registering:  # TensorFlow ends the process when a second thread registers the same op
-        _registered()
+        _register_once()
 
 
 @cache
-def _registered() -> object:
+def _register_once() -> object:
     """Registers op and kernel; returns what must stay alive."""
     library = _library()
     for symbol in SYMBOLS:

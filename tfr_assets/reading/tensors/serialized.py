@@ -51,7 +51,7 @@ def parse_tensors(feature: Feature, serialized: tf.Tensor) -> tf.Tensor | tf.Rag
     tensors = _parse_fixed(tf.boolean_mask(serialized, present), shape, dtype)
     if _is_none_or_one(feature):
         return tf.RaggedTensor.from_row_lengths(tensors, tf.cast(present, tf.int64), validate=False)
-    absent = tf.constant(np.full((1, *(size or 0 for size in shape)), _absent(feature, dtype)), dtype)
+    absent = tf.constant(np.full((1, *(size or 0 for size in shape)), _absent_value(feature, dtype)), dtype)
     index = tf.where(present, tf.cumsum(tf.cast(present, tf.int64)), 0)
     return tf.gather(tf.concat([absent, tensors], 0), index)
 
@@ -61,7 +61,7 @@ def _is_none_or_one(feature: Feature) -> bool:
     return feature.optional and (dtype.is_integer or dtype.is_bool) and feature.fill is None
 
 
-def _absent(feature: Feature, dtype: tf.DType) -> int | float | str | bool:
+def _absent_value(feature: Feature, dtype: tf.DType) -> int | float | str | bool:
     if feature.fill is None:
         return math.nan if dtype.is_floating else ""
     return bool(feature.fill) if dtype.is_bool else feature.fill

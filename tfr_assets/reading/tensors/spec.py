@@ -11,9 +11,9 @@ For a batch of B records:
 | the same, optional int64                      | no value in its row     | ragged `(B, None)`, `(B, None, n, …)` |
 | varying length `(None,)`, `(None, k, …)`      | no value in its row     | ragged `(B, None)`, `(B, None, k, …)` |
 | ragged: several features, but one tensor      | no value in its row     | ragged `(B, None, None)`, and deeper  |
-| feature list, one value a step                | no step in its row      | ragged `(B, None)`                    |
-| feature list, `n` values a step               | no step in its row      | ragged `(B, None, n)`                 |
-| feature list, a varying number a step         | no step in its row      | ragged `(B, None, None)`              |
+| feature list, one value per step                | no step in its row      | ragged `(B, None)`                    |
+| feature list, `n` values per step               | no step in its row      | ragged `(B, None, n)`                 |
+| feature list, a varying number per step         | no step in its row      | ragged `(B, None, None)`              |
 | serialized, fixed shape `(n, …)`              | as one not serialized   | dense `(B, n, …)`                     |
 | serialized, varying sizes `(None, …)`         | no value in its row     | ragged `(B, None, …)`                 |
 | serialized, a varying number of sizes         | `b""`                   | its bytes, dense `(B,)`               |
@@ -60,7 +60,7 @@ simulated_decoding: ContextVar[float] = ContextVar("simulated_decoding", default
 """Seconds that each record takes longer in parsers made meanwhile: how measurements stand in for costly decoding."""
 
 
-def delayed(serialized: tf.Tensor, seconds: float) -> tf.Tensor:
+def add_delay(serialized: tf.Tensor, seconds: float) -> tf.Tensor:
     """Returns records of shape (B,) as they are, after `seconds` for each."""
 
     def wait(records: np.ndarray) -> None:
@@ -77,11 +77,11 @@ def parser(features: FeatureSpec) -> Callable[[tf.Tensor], Tensors]:
     @tf.autograph.experimental.do_not_convert  # it has no control flow on tensors, and need not be rewritten
     def parse(serialized: tf.Tensor) -> Tensors:
         if delay:
-            serialized = delayed(serialized, delay)
+            serialized = add_delay(serialized, delay)
         if not lists:
-            return typed(features, tf.io.parse_example(serialized, spec))
+            return cast_tensors(features, tf.io.parse_example(serialized, spec))
         context, steps, _ = tf.io.parse_sequence_example(serialized, spec, lists)
-        return typed(features, {**context, **steps})
+        return cast_tensors(features, {**context, **steps})
 
     return parse
 
@@ -89,7 +89,7 @@ def parser(features: FeatureSpec) -> Callable[[tf.Tensor], Tensors]:
 def parse_spec(features: FeatureSpec) -> dict[str, Parsed]:
     """Returns what `tf.io.parse_example` takes, or `tf.io.parse_sequence_example` for the context.
 
-    The result has the stored types, flat lists and serialized tensors: see `typed`.
+    The result has the stored types, flat lists and serialized tensors: see `cast_tensors`.
     """
     return {tensor.base_name: _parsed_as(tensor, features) for tensor in _tensors(features) if not tensor.sequence}
 
@@ -103,7 +103,7 @@ def list_spec(features: FeatureSpec) -> dict[str, tf.io.RaggedFeature]:
     }
 
 
-def typed(features: FeatureSpec, parsed: Tensors) -> Tensors:
+def cast_tensors(features: FeatureSpec, parsed: Tensors) -> Tensors:
     """Gives parsed features the types of their columns and the inner sizes of their lists.
 
     Args:
@@ -113,7 +113,7 @@ def typed(features: FeatureSpec, parsed: Tensors) -> Tensors:
     Returns:
         The tensors of the module's tables, in the order of the features. What needs no change is passed on as it is.
     """
-    return {tensor.base_name: _typed(tensor, parsed[tensor.base_name]) for tensor in _tensors(features)}
+    return {tensor.base_name: _cast_tensor(tensor, parsed[tensor.base_name]) for tensor in _tensors(features)}
 
 
 def element_spec(features: FeatureSpec, batch_size: int | None = None) -> dict[str, tf.TypeSpec]:
@@ -152,13 +152,13 @@ def _row_lengths(feature: Feature, features: FeatureSpec) -> list[str]:
     return [part.name for part in features.columns[feature.base_name][1:]]
 
 
-def _typed(feature: Feature, tensor: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
+def _cast_tensor(feature: Feature, tensor: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
     if feature.part == SERIALIZED:
         return parse_tensors(feature, tensor)
     if feature.sequence:
         tensor = _steps(tensor, feature.value_shape)
     elif feature.part != FLAT_VALUES and feature.is_ragged and (sizes := _inner_sizes(feature)):
-        tensor = _grouped(tensor, sizes)
+        tensor = _group_values(tensor, sizes)
     return tf.cast(tensor, dtype) if (dtype := _dtype(feature)) != tensor.dtype else tensor
 
 
@@ -179,11 +179,11 @@ def _tensor_spec(feature: Feature, features: FeatureSpec, batch_size: int | None
 
 
 def _inner_sizes(feature: Feature) -> tuple[int | None, ...]:
-    """Sizes behind the ragged dimension; for an optional array that dimension counts 0 or 1 arrays."""
+    """Sizes after the ragged dimension; for an optional array that dimension counts 0 or 1 arrays."""
     return feature.shape[1:] if None in feature.shape else feature.shape
 
 
-def _grouped(flat: tf.RaggedTensor, sizes: Sequence[int | None]) -> tf.RaggedTensor:
+def _group_values(flat: tf.RaggedTensor, sizes: Sequence[int | None]) -> tf.RaggedTensor:
     """Groups the values of flat rows (B, None) into arrays: (B, None, *sizes)."""
     arrays = tf.reshape(flat.values, (-1, *sizes))
     splits = flat.row_splits // math.prod(size or 1 for size in sizes)
@@ -195,7 +195,7 @@ def _steps(steps: tf.RaggedTensor, shape: tuple[int | None, ...]) -> tf.RaggedTe
     """Gives the steps (B, None, None) their shape: (B, None, *shape)."""
     if None not in shape:
         return steps.with_values(tf.reshape(steps.flat_values, (-1, *shape)))
-    return steps.with_values(_grouped(steps.values, shape[1:])) if shape[1:] else steps
+    return steps.with_values(_group_values(steps.values, shape[1:])) if shape[1:] else steps
 
 
 def _dtype(feature: Feature) -> tf.DType:

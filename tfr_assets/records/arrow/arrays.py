@@ -56,7 +56,7 @@ class Strings:
         import pyarrow as pa
 
         buffers = [None, pa.py_buffer(np.ascontiguousarray(self.offsets)), pa.py_buffer(self.data)]
-        return _fixed(pa.Array.from_buffers(pa.large_binary(), len(self.offsets) - 1, buffers), self.inner)
+        return _fixed_size_lists(pa.Array.from_buffers(pa.large_binary(), len(self.offsets) - 1, buffers), self.inner)
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,14 @@ class Ragged:
         start, stop, _ = rows.indices(len(self))
         return Ragged(self.offsets[start : stop + 1], self.values)
 
-    def trimmed(self) -> "Ragged":
+    def trim(self) -> "Ragged":
         """Returns the same rows, with all of `values` in some row and the first offset 0."""
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         values = self.values[first:last]
-        return Ragged(self.offsets - first if first else self.offsets, _trimmed(values))
+        return Ragged(self.offsets - first if first else self.offsets, _trim(values))
 
     def to_numpy(self) -> np.ndarray:
-        """Returns an array of arrays, one a row."""
+        """Returns an array of arrays, one per row."""
         values = self.values if isinstance(self.values, np.ndarray) else self.values.to_numpy()
         found = np.empty(len(self), object)
         for row, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
@@ -104,8 +104,8 @@ Column: TypeAlias = np.ndarray | Strings | Ragged
 """A column of a batch: numbers of shape (rows, …), strings, or rows of varying length of any of the three."""
 
 
-def _trimmed(column: Any) -> Any:
-    return column.trimmed() if isinstance(column, Ragged) else column
+def _trim(column: Any) -> Any:
+    return column.trim() if isinstance(column, Ragged) else column
 
 
 def to_arrow(column: Column) -> "pa.Array":
@@ -114,10 +114,10 @@ def to_arrow(column: Column) -> "pa.Array":
 
     if not isinstance(column, np.ndarray):
         return column.to_arrow()
-    return _fixed(pa.array(np.ascontiguousarray(column).reshape(-1)), column.shape[1:], len(column))
+    return _fixed_size_lists(pa.array(np.ascontiguousarray(column).reshape(-1)), column.shape[1:], len(column))
 
 
-def _fixed(flat: "pa.Array", inner: tuple[int, ...], rows: int | None = None) -> "pa.Array":
+def _fixed_size_lists(flat: "pa.Array", inner: tuple[int, ...], rows: int | None = None) -> "pa.Array":
     import pyarrow as pa
 
     for size in reversed(inner):
@@ -127,7 +127,7 @@ def _fixed(flat: "pa.Array", inner: tuple[int, ...], rows: int | None = None) ->
     return flat
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def concatenate(parts: Sequence[Any]) -> Any:
     """Returns the rows of several columns of one kind, one after another, as a column of that kind."""
     if len(parts) == 1:
         return parts[0]
@@ -136,11 +136,11 @@ def joined(parts: Sequence[Any]) -> Any:
         return np.concatenate(parts)
     if isinstance(first, Strings):
         data = np.concatenate([part.data[part.offsets[0] : part.offsets[-1]] for part in parts])
-        return Strings(_joined_offsets(parts), data, first.inner)
-    rows = [part.trimmed() for part in parts]
-    return Ragged(_joined_offsets(rows), joined([part.values for part in rows]))
+        return Strings(_concatenate_offsets(parts), data, first.inner)
+    rows = [part.trim() for part in parts]
+    return Ragged(_concatenate_offsets(rows), concatenate([part.values for part in rows]))
 
 
-def _joined_offsets(parts: Sequence[Any]) -> np.ndarray:
+def _concatenate_offsets(parts: Sequence[Any]) -> np.ndarray:
     lengths = np.concatenate([[0], *(np.diff(part.offsets) for part in parts)])
     return np.cumsum(lengths, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Memory for what is encoded and decoded, used again as soon as nobody holds it any more.
+"""Memory for what is encoded and decoded, used again as soon as nothing refers to it.
 
 Fresh memory is slow: the kernel hands it out a page at a time, which costs more than writing into it. Arrays of a
 batch are too small for the large pages that it also has, so they are cut from slabs, for which NumPy asks for those.
@@ -44,11 +44,11 @@ class _Owner(Protocol):
     """Whose memory it is."""
 
     def take_back(self, memory: np.ndarray) -> None:
-        """Takes memory that nobody uses any more."""
+        """Takes memory that is not used any more."""
 
 
 class _Slabs:
-    """Slabs that nobody uses, for whoever needs one next, in any thread."""
+    """Slabs that are not in use, for the next need, in any thread."""
 
     def __init__(self, most: int) -> None:
         self._free: deque[np.ndarray] = deque(maxlen=most)
@@ -75,7 +75,7 @@ class Pool:
         self._slab, self._used = np.empty(0, np.uint8), 0
 
     def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
-        """Returns an array of shape (count,), not initialized, which is nobody else's as long as any view of it is."""
+        """Returns an array of shape (count,), not initialized, and not given out again while it has views."""
         size = count * dtype.itemsize
         if size < _LEAST:
             return np.empty(count, dtype)

@@ -37,7 +37,7 @@ class Nested:
         return starts
 
     def rows_of(self, values: pa.Array, level: int) -> pa.LargeListArray:
-        """Returns what the lists of a level hold as one list a row."""
+        """Returns what the lists of a level hold as one list per row."""
         return pa.LargeListArray.from_arrays(pa.array(self.row_starts(level)), values, mask=self.null)
 
 
@@ -88,7 +88,7 @@ def ragged_levels(data_type: pa.DataType) -> int:
 
 
 def ragged_part(array: pa.Array, feature: Feature, first_row: int) -> pa.Array:
-    """Returns what a feature holds of a ragged column: one list a row.
+    """Returns what a feature holds of a ragged column: one list per row.
 
     Args:
         array: The column.

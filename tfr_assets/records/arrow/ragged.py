@@ -1,4 +1,4 @@
-"""Ragged columns put together: flat values, and the lengths of the lists that they lie in, level by level."""
+"""Ragged columns from their parts: flat values, and the lengths of the lists that they are in, level by level."""
 
 from collections.abc import Mapping
 
@@ -23,12 +23,12 @@ def put_together(spec: FeatureSpec, columns: Mapping[str, Column]) -> dict[str, 
         if values.name in columns:
             column = columns[values.name]
             found[name] = (
-                _nested(column, [columns[part.name] for part in lengths]) if values.part == FLAT_VALUES else column
+                _nest(column, [columns[part.name] for part in lengths]) if values.part == FLAT_VALUES else column
             )
     return found
 
 
-def _nested(flat: Column, lengths: list[Column]) -> Column:
+def _nest(flat: Column, lengths: list[Column]) -> Column:
     """Returns values in lists in lists."""
     inner = flat
     for level in reversed(lengths):

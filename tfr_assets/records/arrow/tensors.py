@@ -16,7 +16,7 @@ class Tensors:
     """One tensor a row.
 
     Attributes:
-        values: A list a row: the values in row-major order, of lists of fixed sizes where the inner ones are.
+        values: A list per row: the values in row-major order, of lists of fixed sizes where the inner ones are.
         shapes: All sizes of all rows: int64.
         starts: Where each row's sizes start among them: int64 of shape (rows + 1,).
     """

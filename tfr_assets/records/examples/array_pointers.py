@@ -38,7 +38,7 @@ class Key:
             templates.append(b"\x0a" + encode_varint(len(entry) + size) + entry)
         self.step = -(-(8 + max(map(len, templates)) + 8) // 8) * 8
         lines = b"".join((len(t).to_bytes(8, "little") + t).ljust(self.step, b"\0") for t in templates)
-        self.field, self.templates = _padded(key), _padded(lines)
+        self.field, self.templates = _pad(key), _pad(lines)
 
     def bind(self, line: list[int]) -> None:
         """Fills in where it lies."""
@@ -51,7 +51,7 @@ def line_of(array: pa.Array, shape: tuple[int | None, ...], column: str, first_r
 
     Args:
         array: Scalars, or lists of which none but the outermost vary in length; of a physical type. It stays alive.
-        shape: That of each element. Without None, lists of varying length are held against it.
+        shape: That of each element. Without None, lists of varying length are compared with it.
         column: Named in errors.
         first_row: Row of the dataset that the array starts with, for errors.
 
@@ -171,5 +171,5 @@ def _path(line: list[int]) -> int:
     return t.ONE_FLOAT64 if line[t.WIDTH] == 8 else t.ONE_FLOAT
 
 
-def _padded(content: bytes) -> np.ndarray:
+def _pad(content: bytes) -> np.ndarray:
     return np.frombuffer(content + bytes(PADDING), np.uint8)

@@ -133,9 +133,9 @@ class Decoder:
 
     Args:
         spec: All features of the records.
-        names: The features to decode; the others are passed over.
-        nulls: Whether absent strings are told from empty ones: columns of single strings that may be absent have no
-            value there or one, as those of integers always do.
+        names: The features to decode; the others are skipped.
+        nulls: Whether absent strings are distinguished from empty ones: columns of single strings that may be absent
+            have no value there or one, as those of integers always do.
 
     Raises:
         ConfigError: Records are no tf.Examples, or a feature has no values by its shape.
@@ -179,7 +179,7 @@ class Decoder:
             target.start(rows, self._pool)
 
     def add(self, buffer: np.ndarray, frames: np.ndarray) -> list[Problem]:
-        """Decodes records behind those that are there, unless one of them does not fit the spec.
+        """Decodes records after those that are there, unless one of them does not fit the spec.
 
         Args:
             buffer: uint8, readable 32 bytes beyond the end of the last frame.
@@ -219,7 +219,7 @@ class Decoder:
         return []
 
     def finish(self) -> dict[str, Column]:
-        """Returns the columns since `start`, by feature name, and forgets them."""
+        """Returns the columns since `start`, by feature name, and releases them."""
         columns = {target.feature.name: target.finish(self.rows) for target in self._wanted}
         self.clear()
         return columns

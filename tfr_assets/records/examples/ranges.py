@@ -12,13 +12,13 @@ from tfr_assets.records.examples.decoder import Decoder, Problem
 from tfr_assets.records.frames.compression import InputStream
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.records.frames.segments import Range, Segment, ends, read_segment
-from tfr_assets.records.frames.skipped import MOST_FAULTS, Skipped, told
+from tfr_assets.records.frames.skipped import MOST_FAULTS, Skipped, describe_faults
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.units import megabytes
 
 Columns = dict[str, Column]
 Emit = Callable[[Columns], None]
-"""Called with columns of equally many rows. They are views of memory that nobody writes to any more."""
+"""Called with columns with the same number of rows. They are views of memory that is not written to any more."""
 Opener = Callable[[Range], AbstractContextManager[InputStream]]
 """Opens what must be read of a range's file."""
 
@@ -30,8 +30,8 @@ class RangeDecoder:
         spec: How the records are parsed.
         names: The columns to decode, by base name.
         opened: Opens a range's file.
-        skip: Whether damaged records are passed over, rather than an error.
-        nulls: Whether absent strings are told from empty ones, as `Decoder` says.
+        skip: Whether damaged records are skipped, rather than an error.
+        nulls: Whether absent strings are distinguished from empty ones, as `Decoder` says.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
@@ -51,13 +51,13 @@ class RangeDecoder:
             emit: Takes the columns, a segment's rows at a time, which are those that its manifest says.
 
         Returns:
-            What was passed over.
+            What was skipped.
 
         Raises:
             StaleError: The file is not the one whose manifest was opened; what lies before may have been emitted.
             DamagedFile: A record is damaged, does not fit the spec, or is not there; what lies before its segment may
                 have been emitted. Not with `skip`, unless nothing proves that the rest is right.
-            TfrError: As whoever opens the file raises it.
+            TfrError: As opening the file raises it.
         """
         skipped = Skipped()
         with self._opened(wanted) as stream:
@@ -75,7 +75,7 @@ class RangeDecoder:
 
 
 class _Pass:
-    """One pass over a segment."""
+    """Decodes one segment."""
 
     def __init__(self, spec: FeatureSpec, decoder: Decoder, skip: bool, wanted: Range, segment: Segment) -> None:
         self._spec, self._decoder, self._skip, self._path = spec, decoder, skip, wanted.path
@@ -111,9 +111,9 @@ class _Pass:
         wanted, rows = self._stop - self._first, self._decoder.rows
         if not self._skip:
             if self._misfits:
-                raise DamagedFile(told(self._misfits[:1]))
+                raise DamagedFile(describe_faults(self._misfits[:1]))
             if rows < wanted:
-                raise DamagedFile(told(faults[:1]))
+                raise DamagedFile(describe_faults(faults[:1]))
         columns = put_together(self._spec, self._decoder.finish()) if rows else None
         return columns, Skipped(wanted - rows, (*faults, *self._misfits)) if wanted > rows else Skipped()
 

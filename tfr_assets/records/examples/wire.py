@@ -1,4 +1,7 @@
-"""Protobuf's wire format in plain Python: a decoder of tf.Examples and tf.SequenceExamples, for looking at a few."""
+"""Protobuf's wire format in plain Python: a decoder of tf.Examples and tf.SequenceExamples, for looking at a few.
+
+Beside the kernels, because it needs no feature spec and gives what is there, of records of any origin.
+"""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -40,7 +43,7 @@ def _feature(parts: list[bytes]) -> tuple[str, Values]:
         return "bytes", []
     kind, number, content = fields[-1]
     if isinstance(content, int):
-        raise ValueError("a list is no number")  # noqa: TRY004 - the data's type, not the caller's
+        raise ValueError("a list is not a number")  # noqa: TRY004 - the data's type, not the caller's
     return kind, _values(number, content)
 
 
@@ -53,7 +56,7 @@ def _values(kind: int, content: bytes) -> Values:
     joined = b"".join(field if isinstance(field, bytes) else encode_varint(field) for _, field in fields)
     if kind == 2:
         return list(struct.unpack(f"<{len(joined) // 4}f", joined))
-    return [_signed(value) for value in _varints(joined)]
+    return [_to_signed(value) for value in _varints(joined)]
 
 
 def _messages(data: bytes, wanted: int, last: int) -> list[bytes]:
@@ -121,6 +124,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("varint is too long")
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     value &= 2**64 - 1
     return value - 2**64 if value >= 2**63 else value

@@ -24,7 +24,7 @@ class FileWriter:
     """A context that takes frames; leaving it well gives data and index their names, and saves the manifest.
 
     The old manifest goes before the old file is replaced, and the new one comes last: whenever this is interrupted, no
-    manifest vouches for a file that it does not describe.
+    manifest stays beside a file that it does not describe.
 
     Attributes:
         manifest: What the file holds, once the context was left well.
@@ -63,7 +63,7 @@ class FileWriter:
         return self
 
     def append(self, frames: Frames) -> None:
-        """Writes frames behind those before; they may be overwritten afterwards.
+        """Writes frames after those before; they may be overwritten afterwards.
 
         Raises:
             OSError: The file system refused; leave the context with it.
@@ -86,7 +86,7 @@ class FileWriter:
             self._index.end()
             self._data.end()
             size = os.fstat(self._data.descriptor).st_size
-            os.fsync(self._data.descriptor)  # a disk that refuses shall do so while the old manifest is still there
+            os.fsync(self._data.descriptor)  # a disk that refuses must do so while the old manifest is still there
             remove_durably(manifest_path(self._path))
         end = self._marker.end
         self.manifest = Manifest(

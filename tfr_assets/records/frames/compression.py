@@ -1,15 +1,35 @@
 """Compressed TFRecord files: which compression a file has, and strict streams in and out.
 
-TensorFlow passes over a missing gzip trailer, a wrong checksum at the end and everything behind a zlib stream. Here
+TensorFlow ignores a missing gzip trailer, a wrong checksum at the end and everything after a zlib stream. Here
 each is a `StreamFault`.
 """
 
 import os
 import zlib
+from dataclasses import dataclass
 from typing import Protocol
 
-COMPRESSIONS = ("none", "gzip", "zlib")
-_WBITS = {"gzip": 31, "zlib": 15}
+
+@dataclass(frozen=True)
+class Compression:
+    """One way of compressing TFRecord files.
+
+    Attributes:
+        window_bits: What `zlib` takes for it; 0: nothing is compressed.
+        tensorflow_name: What TensorFlow calls it; it takes any other word for none.
+        concatenates: Whether files of it, one after the other, are a file of it.
+    """
+
+    window_bits: int
+    tensorflow_name: str
+    concatenates: bool = True
+
+
+COMPRESSIONS = {
+    "none": Compression(0, ""),
+    "gzip": Compression(31, "GZIP"),
+    "zlib": Compression(15, "ZLIB", concatenates=False),
+}
 _CHUNK = 256 * 1024
 _PIECE = 1 << 20  # decompressed at a time: besides what is asked for, no more than this is in memory
 
@@ -39,7 +59,7 @@ def detect_compression(head: bytes) -> str:
         return "none"
     if head[:2] == b"\x1f\x8b":
         return "gzip"
-    # the upper bytes of a damaged header's length are zeros, as five bytes of a zlib stream cannot be
+    # the upper bytes of a damaged header's length are zeros, as five bytes of a zlib stream never are
     deflated = len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7
     zlib_magic = deflated and int.from_bytes(head[:2], "big") % 31 == 0
     if zlib_magic and head[3:8] != bytes(5):
@@ -77,7 +97,7 @@ class CompressedInput:
     def __init__(self, descriptor: int, compression: str) -> None:
         self._descriptor = descriptor
         self._name = compression
-        self._decompressor = zlib.decompressobj(_WBITS[compression])
+        self._decompressor = zlib.decompressobj(COMPRESSIONS[compression].window_bits)
         self._pending = b""
         self._read = 0
         self._member_is_empty = True
@@ -110,27 +130,28 @@ class CompressedInput:
         if not self._pending:
             return False
         offset = self._read - len(self._pending)
-        if self._name == "zlib":
-            raise StreamFault("data behind the zlib stream, which TensorFlow drops in silence", offset)
+        if not COMPRESSIONS[self._name].concatenates:
+            raise StreamFault("data after the zlib stream, which TensorFlow drops in silence", offset)
         if self._pending[:1] != b"\x1f":
-            raise StreamFault("data behind the gzip stream that is no gzip member", offset)
+            raise StreamFault("data after the gzip stream that is no gzip member", offset)
         if self._member_is_empty:
-            raise StreamFault("data behind an empty gzip member, which TensorFlow takes for the end", offset)
-        self._decompressor = zlib.decompressobj(_WBITS["gzip"])
+            raise StreamFault("data after an empty gzip member, which TensorFlow takes for the end", offset)
+        self._decompressor = zlib.decompressobj(COMPRESSIONS[self._name].window_bits)
         self._member_is_empty = True
         return True
 
 
 def open_input(descriptor: int, compression: str) -> InputStream:
     """Returns the stream of an open file, at its beginning."""
-    return PlainInput(descriptor) if compression == "none" else CompressedInput(descriptor, compression)
+    return CompressedInput(descriptor, compression) if COMPRESSIONS[compression].window_bits else PlainInput(descriptor)
 
 
 class Compressor:
     """Compresses what is written; equal input gives equal bytes, since no time or name goes into the header."""
 
     def __init__(self, compression: str) -> None:
-        self._compressor = None if compression == "none" else zlib.compressobj(wbits=_WBITS[compression])
+        bits = COMPRESSIONS[compression].window_bits
+        self._compressor = zlib.compressobj(wbits=bits) if bits else None
 
     def feed(self, data: memoryview) -> bytes | memoryview:
         """Returns what can be written already."""

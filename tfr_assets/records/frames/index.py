@@ -3,7 +3,7 @@
 For a compressed file, offsets count in the decompressed stream.
 
 The format holds no checksum; the file's manifest does. No reader depends on an index: merging takes the sizes of frames
-from it, and what was read despite damage is held against it, if it is the one that was written.
+from it, and what was read despite damage is compared with it, if it is the one that was written.
 """
 
 from collections.abc import Iterator
@@ -91,11 +91,11 @@ def read_index(path: Path, checksum: IndexChecksum | None = None) -> np.ndarray:
 
     Args:
         path: The index.
-        checksum: What the manifest says of it; None: it is only held against itself.
+        checksum: What the manifest says of it; None: it is only compared with itself.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no index, or not the one that was written.
+        ValueError: It is not an index, or not the one that was written.
     """
     parts = list(_read_parts(path, checksum))
     return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
@@ -114,7 +114,7 @@ def read_sizes(
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no index, or another one; at the end at the latest.
+        ValueError: It is not an index, or another one; at the end at the latest.
     """
     left, bytes_left = records, payload_bytes + FRAMING * records
     for part in _read_parts(path, checksum):
@@ -159,18 +159,18 @@ def _read_parts(path: Path, checksum: IndexChecksum | None = None) -> Iterator[n
         if line_feed:
             part = _parse(whole, path)
             if part[0, 0] != end or part[:, 1].min() < FRAMING or (np.diff(part[:, 0]) != part[:-1, 1]).any():
-                raise ValueError(f"{path} is no index: a frame does not start where the one before ends")
+                raise ValueError(f"{path} is not an index: a frame does not start where the one before ends")
             end = int(part[-1].sum())
             yield part
     if rest:
-        raise ValueError(f"{path} is no index: its last line is cut")
+        raise ValueError(f"{path} is not an index: its last line is cut")
 
 
 def _parse(lines: bytes, path: Path) -> np.ndarray:
     count = lines.count(b"\n") + 1
     if lines.translate(None, b"0123456789 \n"):
-        raise ValueError(f"{path} is no index: it holds more than digits")
+        raise ValueError(f"{path} is not an index: it holds more than digits")
     numbers = np.fromstring(lines.decode("ascii"), np.int64, sep=" ")
     if numbers.size != 2 * count or lines.count(b" ") != count:
-        raise ValueError(f"{path} is no index: a line is not 'offset size'")
+        raise ValueError(f"{path} is not an index: a line is not 'offset size'")
     return numbers.reshape(-1, 2)

@@ -1,8 +1,8 @@
 """The manifest: what a TFRecord file must hold and what it was made from.
 
-A file without a manifest that matches it does not count as written, so whoever replaces a file removes the old manifest
-first and writes the new one last. A manifest vouches for itself, too (`storage.sealed`), and names its file: one that
-is damaged, of another format or of another file vouches for nothing.
+A file without a manifest that matches it does not count as written, so a writer removes the old manifest first
+and writes the new one last. A manifest carries its own checksum, too (`storage.sealed`), and names its file: one that
+is damaged, of another format or of another file is invalid.
 """
 
 import re
@@ -71,7 +71,7 @@ class Manifest:
         features: How a record is parsed; None for records that are no tf.Examples.
         made_from: Whatever decides over the content: the inventory's fingerprint, rows, settings, code version.
         marks: Places inside the file, in order and at least `records.frames.marks.SPAN` bytes apart, so that a part of
-            the file can be held against the manifest without reading the rest.
+            the file can be compared with the manifest without reading the rest.
         index: The index beside the file; None: there is none.
     """
 
@@ -119,7 +119,7 @@ class Manifest:
         try:
             return Manifest.from_json(manifest_path(path).read_bytes(), path.name)
         except OSError:
-            return None  # an unreadable manifest vouches for nothing: the file is written or refused as if it had none
+            return None  # an unreadable manifest is invalid: the file is written or refused as if it had none
 
     @staticmethod
     def from_json(content: _Content | str, file: str | None = None) -> "Manifest | None":
@@ -130,7 +130,7 @@ class Manifest:
             file: Name of the file it must be of; None takes any.
 
         Returns:
-            None where it is damaged, of another format, or of a file of another name: then it vouches for nothing.
+            None where it is damaged, of another format, or of a file of another name: then it is invalid.
         """
         values = unseal(content.encode() if isinstance(content, str) else content)
         if values is None or values.pop("format", None) != FORMAT:
@@ -143,7 +143,7 @@ class Manifest:
 
 
 def manifest_problem(path: Path) -> str | None:
-    """Returns why the manifest of the file at `path` vouches for nothing; None where it does, or there is none."""
+    """Returns why the manifest of the file at `path` is invalid; None where it is valid, or there is none."""
     if Manifest.load(path) or not manifest_path(path).exists():
         return None
     try:
@@ -159,13 +159,14 @@ def _read(
     file: str, records: int, bytes: int, payload_bytes: int, compression: str, digest: str,
     features: list[dict[str, Any]] | None, made_from: dict[str, Any], marks: list[Any], index: list[Any] | None,
 ) -> Manifest:  # fmt: skip
-    """Returns a manifest of parsed entries; raises whatever comes of entries that are none."""
+    """Returns a manifest of parsed entries; raises what invalid entries cause."""
+    known = list(COMPRESSIONS)
     manifest = Manifest(
         file=_of(str, file),
         records=_count(records),
         bytes=_count(bytes),
         payload_bytes=_count(payload_bytes),
-        compression=COMPRESSIONS[COMPRESSIONS.index(compression)],
+        compression=known[known.index(compression)],
         digest=f"{_hex(_DIGEST, digest):016x}",
         features=None if features is None else FeatureSpec.from_json(features),
         made_from=_of(dict, made_from),

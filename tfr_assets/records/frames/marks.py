@@ -1,6 +1,6 @@
 """Marks: the digest so far, noted on the way through a file.
 
-A mark stands behind the first record with which at least SPAN bytes of the stream have come since the mark before. So
+A mark stands after the first record with which at least SPAN bytes of the stream have come since the mark before. So
 where marks stand follows from the records alone, not from how many were written at a time. None stands at the end,
 which the manifest tells anyway.
 """
@@ -53,7 +53,7 @@ class Marker:
         self.end = Mark(end.records + len(sizes), end.bytes + len(data), digest)
 
 
-def joined(parts: Iterable[Manifest]) -> tuple[Mark, ...]:
+def join_marks(parts: Iterable[Manifest]) -> tuple[Mark, ...]:
     """Returns what is known of a concatenation from its parts' manifests: marks at least SPAN bytes apart, and the end.
 
     They stand where its parts have marks or end, so that no byte need be read.

@@ -6,26 +6,26 @@ decompressed and compressed again as one stream. No record is decoded in any cas
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tfr_assets.errors import DamagedFile
 from tfr_assets.layout import index_path, manifest_path
-from tfr_assets.records.frames.compression import Compressor, StreamFault, open_input
+from tfr_assets.records.frames.compression import COMPRESSIONS, Compressor, StreamFault, open_input
+from tfr_assets.records.frames.examine import examine_open
 from tfr_assets.records.frames.index import index_lines, read_sizes
 from tfr_assets.records.frames.manifest import FRAMING, IndexChecksum, Manifest
-from tfr_assets.records.frames.marks import joined
-from tfr_assets.records.frames.report import examine_open
+from tfr_assets.records.frames.marks import join_marks
 from tfr_assets.records.kernels.crc32c import crc32c
 from tfr_assets.records.kernels.digest import to_text
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.storage.atomic import atomic_file, remove_durably, write_all
+from tfr_assets.units import Advance
 
-_STEP = 64 << 20  # bytes a call, so that progress can be shown
+_STEP = 64 << 20  # bytes per call, so that progress can be shown
 _BUFFER = 1 << 20
 _SHOWN = 20  # faults
-Progress = Callable[[int], None]
 
 
 def merge_files(
@@ -33,11 +33,11 @@ def merge_files(
     target: Path,
     features: FeatureSpec | None = None,
     made_from: dict[str, Any] | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
 ) -> Manifest:
     """Joins files in the given order into `target`, with index and manifest.
 
-    What the result must hold follows from the manifests. It is read back and held against them before it takes its
+    What the result must hold follows from the manifests. It is read back and compared with them before it takes its
     name.
 
     Args:
@@ -57,15 +57,15 @@ def merge_files(
         found = ", ".join(sorted(compressions))
         raise DamagedFile(f"cannot merge files of different compressions ({found}) into {target}")
     compression = compressions.pop() if compressions else "none"
-    *marks, end = joined(manifest for _, manifest in inputs)
+    *marks, end = join_marks(manifest for _, manifest in inputs)
     with atomic_file(index_path(target)) as index, atomic_file(target) as data:
         checksum = _join_indexes(inputs, index)
-        if compression == "zlib":
-            _recompress([path for path, _ in inputs], data, progress)
-        else:
+        if COMPRESSIONS[compression].concatenates:
             # TensorFlow takes an empty gzip member for the end of the file
             for path, manifest in [item for item in inputs if item[1].records] or inputs[:1]:
                 _append(path, manifest.bytes, data, progress)
+        else:
+            _recompress([path for path, _ in inputs], compression, data, progress)
         merged = Manifest(
             file=target.name,
             records=end.records,
@@ -89,7 +89,7 @@ def merge_files(
 
 
 def _join_indexes(inputs: Sequence[tuple[Path, Manifest]], target: int) -> IndexChecksum:
-    """Writes the indexes of files that are joined, each held against its manifest, as one."""
+    """Writes the indexes of files that are joined, each compared with its manifest, as one."""
     offset = size = crc = 0
     for path, manifest in inputs:
         try:
@@ -105,7 +105,7 @@ def _join_indexes(inputs: Sequence[tuple[Path, Manifest]], target: int) -> Index
     return IndexChecksum(size, crc)
 
 
-def _append(path: Path, size: int, target: int, progress: Progress | None) -> None:
+def _append(path: Path, size: int, target: int, progress: Advance | None) -> None:
     """Appends exactly `size` bytes of a file, inside the kernel where it can."""
     try:
         opened = path.open("rb", buffering=0)
@@ -143,12 +143,12 @@ def copy_range(source: int, target: int, count: int) -> int:
     return len(chunk)
 
 
-def _recompress(paths: Sequence[Path], target: int, progress: Progress | None) -> None:
-    compressor = Compressor("zlib")
+def _recompress(paths: Sequence[Path], compression: str, target: int, progress: Advance | None) -> None:
+    compressor = Compressor(compression)
     buffer = memoryview(bytearray(_BUFFER))
     for path in paths:
         with path.open("rb", buffering=0) as source:
-            stream = open_input(source.fileno(), "zlib")
+            stream = open_input(source.fileno(), compression)
             try:
                 while got := stream.read_into(buffer):
                     write_all(target, compressor.feed(buffer[:got]))

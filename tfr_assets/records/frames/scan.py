@@ -1,11 +1,11 @@
 """Strict scanning: every frame of a file, both CRCs checked, every fault found and stepped over.
 
-TensorFlow's reader stops at the first fault, or passes over it in silence. This one goes on: behind a frame whose data
-CRC is wrong with the next frame; behind a header that cannot be trusted at the next byte where a header's CRC holds and
+TensorFlow's reader stops at the first fault, or ignores it silently. This one goes on: after a frame whose data
+CRC is wrong with the next frame; after a header that cannot be trusted at the next byte where a header's CRC holds and
 its record fits into the file.
 
 Memory is one buffer, as large as the largest record but at least 1 MiB. A record beyond a limit is a fault, and so is
-one for which there is no memory; it is passed over, and the next one is read.
+one for which there is no memory; it is skipped, and the next one is read.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -21,7 +21,7 @@ from tfr_assets.records.kernels.crc32c import masked_crc_at
 from tfr_assets.records.kernels.digest import fold
 from tfr_assets.records.kernels.jit import PADDING, address_of, called, inlined, kernel, load_i64, load_u32, store_i64
 from tfr_assets.storage.git_lfs import IS_POINTER, LOOK, is_pointer
-from tfr_assets.units import MAX_RECORD_BYTES, megabytes
+from tfr_assets.units import MAX_RECORD_BYTES, Advance, megabytes
 
 _BUFFER = 1 << 20  # fits the second-level cache: what was read is still there when its CRC is computed
 _UNKNOWN = 1 << 62  # bytes left, where only the end of the stream tells
@@ -54,9 +54,9 @@ class FaultKind(StrEnum):
     SIZE = "wrong number of bytes"
     COUNT = "wrong number of records"
     CONTENT = "other records than written"
-    MANIFEST = "manifest vouches for nothing"
+    MANIFEST = "manifest is invalid"
     INDEX = "index is missing or not the one that was written"
-    STRAY = "no manifest vouches for this file"
+    STRAY = "no manifest describes this file"
     EXTRA = "file does not belong here"
     MIXED = "file is of another version than the others of its set"
     BESIDE = "not what was written"
@@ -72,7 +72,7 @@ class Fault:
     Attributes:
         path: The file.
         record: Index of the first record affected.
-        offset: Byte at which the faulty field starts; in the decompressed stream where a record's is meant, in the file
+        offset: Byte at which the faulty field starts; in the decompressed stream for a record, in the file
             where the compressed stream's is.
         kind: What is wrong.
         detail: What was found and expected.
@@ -148,8 +148,8 @@ def _scan(buffer, size, offset, left, frames, faults, state):
         left: Bytes from there to the end of the stream, or _UNKNOWN.
         frames: Address of triples of int64: start in the buffer, payload size and index of each intact record.
         faults: Address of lines of _FAULT int64s.
-        state: Carried from call to call; FRAMES and FAULTS start anew. NEEDED tells how many bytes from CONSUMED on the
-            next step takes, PASSED_OVER how many of the stream are not looked at. LONGEST is the limit of records.
+        state: Carried from call to call; FRAMES and FAULTS start again. NEEDED tells how many bytes from CONSUMED on
+            the next step takes, PASSED_OVER how many of the stream are not looked at. LONGEST is the limit of records.
             It returns after MOST faults.
     """
     position, count, n_faults = np.int64(0), np.int64(0), np.int64(0)
@@ -169,7 +169,7 @@ def _scan(buffer, size, offset, left, frames, faults, state):
                 break
             continue
         if size - position < 12:
-            if size < left:  # the stream goes on behind the buffer
+            if size < left:  # the stream goes on after the buffer
                 needed = min(np.int64(12), left - position)
                 break
             if not state[RESYNC]:
@@ -223,10 +223,9 @@ def _scan(buffer, size, offset, left, frames, faults, state):
     state[RECORDS], state[INTACT], state[PAYLOAD], state[DIGEST] = records, intact, payload, np.int64(digest)
 
 
-Progress = Callable[[int], None]
 FrameVisitor = Callable[[np.ndarray, np.ndarray, int], None]
 """Called with the buffer (uint8), the intact records in it (int64 of shape (n, 3): start, size and index of each
-payload) and the offset of the buffer in the stream. PADDING bytes behind the buffer can be read, too. Its
+payload) and the offset of the buffer in the stream. PADDING bytes after the buffer can be read, too. Its
 content is gone after the call."""
 
 
@@ -234,7 +233,7 @@ def scan_stream(
     stream: InputStream,
     path: Path | str,
     visit: FrameVisitor | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     max_faults: int = 1000,
     origin: int = 0,
     first: int = 0,
@@ -270,14 +269,14 @@ def scan_stream(
 def scan_blocks(
     stream: InputStream,
     path: Path | str,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     max_faults: int = 1000,
     origin: int = 0,
     first: int = 0,
     max_record_bytes: int = MAX_RECORD_BYTES,
     stops: Sequence[int] = (),
 ) -> Generator[tuple[np.ndarray, np.ndarray, int], None, Scan]:
-    """Does what `scan_stream` does, for one who takes the records rather than being called.
+    """Does what `scan_stream` does, for a caller that takes the records rather than being called.
 
     Yields:
         What `FrameVisitor` takes. The buffer's content is gone with the next block.
@@ -288,7 +287,7 @@ def scan_blocks(
     Raises:
         OSError: The file cannot be read.
     """
-    buffer = _padded(_BUFFER)
+    buffer = _padded_buffer(_BUFFER)
     frames, raw_faults = np.empty((_FRAMES, 3), np.int64), np.empty((_FAULTS, _FAULT), np.int64)
     state = np.zeros(_STATE, np.int64)
     found: list[Fault] = []
@@ -323,7 +322,7 @@ def scan_blocks(
             sound = _intact(state)
         found += [_fault(str(path), line) for line in raw_faults[: state[FAULTS]].tolist()]
         if state[RESUMED] >= 0 and len(found) == total:
-            found[-1] = _resumed(found[-1], int(state[RESUMED]))
+            found[-1] = _add_resume(found[-1], int(state[RESUMED]))
         del found[max_faults:]
         consumed, needed = int(state[CONSUMED]), int(state[NEEDED])
         if progress:
@@ -339,7 +338,7 @@ def scan_blocks(
             break
         if needed > buffer.size:
             try:  # a plain file bounds it; a compressed one grows only as bytes really come
-                grown = _padded(needed if known is not None else min(needed, 2 * buffer.size))
+                grown = _padded_buffer(needed if known is not None else min(needed, 2 * buffer.size))
             except MemoryError:
                 sound = sound or _intact(state)
                 total += 1
@@ -376,8 +375,8 @@ def _intact(state: np.ndarray) -> tuple[int, int]:
     return int(state[INTACT]), int(state[DIGEST]) & (2**64 - 1)
 
 
-def _padded(size: int) -> np.ndarray:
-    """Returns a buffer behind whose end a visitor's kernels may read."""
+def _padded_buffer(size: int) -> np.ndarray:
+    """Returns a buffer after whose end a visitor's kernels may read."""
     return np.empty(size + PADDING, np.uint8)[:size]
 
 
@@ -405,5 +404,5 @@ def _no_memory(path: str, record: int, offset: int, length: int) -> Fault:
     return Fault(path, record, offset, FaultKind.TOO_LONG, detail)
 
 
-def _resumed(fault: Fault, offset: int) -> Fault:
+def _add_resume(fault: Fault, offset: int) -> Fault:
     return replace(fault, detail=f"{fault.detail}; next intact header at byte {offset}")

@@ -10,8 +10,8 @@ the digest of its segment is the one that was opened:
     damage                                    DamagedFile; or, with `skip`, the rest is used if it is proven
 
 The rest is proven where one record of a segment is lost, because length and CRC of the lost one follow from the digest,
-and its length must be what is lacking. Where more are lost, the others must lie where the index says, which the
-manifest vouches for.
+and its length must be what is lacking. Where more are lost, the others must lie where the index says, whose
+checksum the manifest has.
 
 Refreshing does not keep the old files for those who still read them. The names of shards are a standard that other
 tools glob for, so that they cannot be versioned; and a file that is open stays what it was until it is closed, so that
@@ -31,8 +31,9 @@ from tfr_assets.records.frames.compression import InputStream
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import FRAMING, Manifest
 from tfr_assets.records.frames.scan import Fault, FaultKind, FrameVisitor, Scan, scan_stream
-from tfr_assets.records.frames.skipped import MOST_FAULTS, told
+from tfr_assets.records.frames.skipped import MOST_FAULTS, describe_faults
 from tfr_assets.records.kernels.digest import lost_record, second_part
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.units import MAX_RECORD_BYTES
 
 _HEADER = 12  # bytes of a frame before its record
@@ -79,7 +80,7 @@ class Range:
 
     @property
     def stop(self) -> int:
-        """Index of the record behind the last."""
+        """Index of the record after the last."""
         return self.first + self.records
 
     @property
@@ -89,7 +90,7 @@ class Range:
 
     @property
     def skip(self) -> int:
-        """Number of records to pass over, from where reading starts."""
+        """Number of records to skip, from where reading starts."""
         return self.first - self.segments[0].first
 
     @property
@@ -166,17 +167,17 @@ def read_segment(
         if not _proven(scan, segment):
             raise stale(wanted.path)
     elif not skip:
-        raise DamagedFile(told(faults))
+        raise DamagedFile(describe_faults(faults))
     elif lost < 1 or not _lie_where_written(places, wanted):
         raise DamagedFile(
-            f"{told(faults[:1])}, and more records of this part are lost; no valid index confirms the others. "
-            "Restore the file, or write it again"
+            f"{describe_faults(faults[:1])}, and more records of this part are lost; no valid index confirms the "
+            "others. Restore the file, or write it again"
         )
     return faults
 
 
 def ends(faults: Sequence[Fault]) -> bool:
-    """Whether nothing can be read behind what was found."""
+    """Whether nothing can be read after what was found."""
     return any(fault.kind in _ENDS for fault in faults)
 
 
@@ -184,20 +185,20 @@ _ENDS = (FaultKind.TRUNCATED_STREAM, FaultKind.DAMAGED_STREAM, FaultKind.COUNT)
 
 
 def is_replaced(path: str, manifest: Manifest) -> bool:
-    """Whether a local file has another manifest by now, or none: whoever replaces a file removes its manifest before.
+    """Whether a local file has another manifest by now, or none: a manifest is removed before its file is replaced.
 
-    It only tells what to say of a file that is not what was opened: what is used is held against what was opened.
+    It only tells what to say of a file that is not what was opened: what is used is compared with what was opened.
     """
-    return "://" not in path and Manifest.load(Path(path)) != manifest
+    return not is_remote(path) and Manifest.load(Path(path)) != manifest
 
 
 def stale(path: str) -> StaleError:
     """Returns the error for a file whose records are not, or may not be, those that were opened."""
     folder = path.rpartition("/")[0] or "."
-    help_ = "" if "://" in path else f"; if that does not help, `tfr verify {folder}` tells what is wrong"
+    help_ = "" if is_remote(path) else f"; if that does not help, `tfr verify {folder}` tells what is wrong"
     return StaleError(
-        f"{path} is not the file that its manifest described when the dataset was opened: it was replaced, by a "
-        f"refresh for one. Open the dataset again{help_}"
+        f"{path} is not the file that its manifest described when the dataset was opened: it was replaced, for "
+        f"example by a refresh. Open the dataset again{help_}"
     )
 
 
@@ -212,7 +213,7 @@ def _lie_where_written(places: Sequence[np.ndarray], wanted: Range) -> bool:
     """Whether records are where the index has one of their size."""
     if not places:
         return True
-    if "://" in wanted.path or wanted.manifest.index is None:
+    if is_remote(wanted.path) or wanted.manifest.index is None:
         return False
     try:
         index = read_index(index_path(Path(wanted.path)), wanted.manifest.index)

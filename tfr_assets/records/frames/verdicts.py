@@ -1,6 +1,6 @@
 """What is right and wrong with a TFRecord file, in words and numbers; nothing here knows Dagster.
 
-The disk is read once (`records.frames.report.examine`); these functions judge what was read.
+The disk is read once (`records.frames.examine.examine`); these functions judge what was read.
 """
 
 from collections import Counter
@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.units import megabytes
+from tfr_assets.units import IDEAL_FILE, LARGE_FILE, SMALL_FILE, megabytes
 
-if TYPE_CHECKING:  # these come with compiled kernels, which the code server shall not load
-    from tfr_assets.records.frames.report import FileReport
+if TYPE_CHECKING:  # these come with compiled kernels, which the code server does not load
+    from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.scan import Fault
-
-SMALLEST, IDEAL, LARGEST = 100_000_000, 150_000_000, 200_000_000
 
 
 @dataclass(frozen=True)
@@ -84,14 +82,14 @@ def judge(report: "FileReport", manifest: Manifest | None, expected: int | str, 
 def judge_size(size: int, total: float, files: int) -> Verdict:
     """Judges the size of one of `files` files that together have `total` bytes."""
     shown = {"bytes": size, "total_bytes": round(total), "files": files}
-    if total <= LARGEST:
+    if total <= LARGE_FILE:
         why = f"one could hold all of the data, {megabytes(total)}"
         return Verdict(SHARD_SIZE, True, f"{megabytes(size)}. The number of files does not matter: {why}", shown)
-    recommended = max(1, round(total / IDEAL))
+    recommended = max(1, round(total / IDEAL_FILE))
     shown["recommended_files"] = recommended
-    if SMALLEST <= size <= LARGEST or recommended == files:
+    if SMALL_FILE <= size <= LARGE_FILE or recommended == files:
         return Verdict(SHARD_SIZE, True, f"{megabytes(size)}, which suits parallel readers", shown)
-    problem = "too small: opening files costs readers time" if size < SMALLEST else "too large to share among readers"
+    problem = "too small: opening files costs readers time" if size < SMALL_FILE else "too large to share among readers"
     says = (
         f"{megabytes(size)} is {problem}. Recommended are {recommended} files of about {megabytes(total / recommended)}"
     )
@@ -102,7 +100,7 @@ def judge_current(outdated: Mapping[str, str] | str, planned: int) -> Verdict:
     """Judges whether shards are those that YAML and inventory ask for.
 
     Args:
-        outdated: Those that are not, each with the reason; or why nobody knows which there must be.
+        outdated: Those that are not, each with the reason; or why it is unknown which there must be.
         planned: Number of all of them.
     """
     if isinstance(outdated, str):
@@ -138,7 +136,7 @@ def _judge_crc(report: "FileReport", manifest: Manifest | None) -> Verdict:
         says = f"{report.faults[0]}{_more(report.fault_count)}. Write the file again"
         return Verdict(CRC, False, says, shown, report.faults, report.fault_count)
     if manifest is None:
-        says = f"{report.path} has no manifest, so nothing vouches for it being what was written. Write it again"
+        says = f"{report.path} has no manifest, so nothing proves that it is what was written. Write it again"
         return Verdict(CRC, False, says, shown)
     return Verdict(CRC, True, f"All {report.records:,} records are as they were written", shown)
 

@@ -1,1 +1,1 @@
-"""Compiled functions, and how they are compiled and kept (`jit`, `kernel_cache`). Nothing here knows files."""
+"""Compiled functions; how they are compiled, kept and shown (`jit`, `kernel_cache`, `compile_progress`). No files."""

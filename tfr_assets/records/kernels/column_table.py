@@ -32,7 +32,7 @@ from tfr_assets.records.kernels.jit import (
     VALIDITY_BIT,  # index of row 0's bit
     OFFSETS,  # address of the list offsets, 0: lists of STRIDE values each
     OFFSETS_WIDTH,  # 4 or 8
-    STRIDE,  # values a row, or values an offset unit
+    STRIDE,  # values per row, or values per offset unit
     STARTS,  # BYTES: address of the offsets of values, 0: values of WIDTH bytes each
     STARTS_WIDTH,  # 4 or 8
     KEY,  # address of the key's field: 0a │size│ key
@@ -42,7 +42,7 @@ from tfr_assets.records.kernels.jit import (
     STEPS,  # feature lists only: address of int64 offsets of steps; all that follows `row` is then by step
     FIELDS,
 ) = range(20)
-LINE = FIELDS * 8  # bytes a line
+LINE = FIELDS * 8  # bytes per line
 INT, FLOAT, BYTES = range(3)
 ANY, ONE_INT64, ONE_FLOAT64, ONE_BYTES, ONE_INT, ONE_FLOAT = range(6)
 

@@ -1,7 +1,7 @@
 """CRC32C, the Castagnoli checksum (RFC 3720, polynomial 0x1EDC6F41, reflected), and TFRecord's mask of it.
 
-Two kernels give the same result: one made of the CPU's own instruction, and a table of eight bytes a step ("slicing by
-8") for CPUs without. `TFR_CRC32C=portable` in the environment chooses the table, for tests and comparisons.
+Two kernels give the same result: one made of the CPU's own instruction, and a table of eight bytes per step ("slicing
+by 8") for CPUs without. `TFR_CRC32C=portable` in the environment chooses the table, for tests and comparisons.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ _TABLES = _tables()
 
 @called
 def _more_by_table(before, address, size):
-    """CRC32C of what has the CRC32C `before` and of `size` bytes at `address` behind it: eight look-ups for eight."""
+    """CRC32C of what has the CRC32C `before` and of `size` bytes at `address` after it: eight look-ups for eight."""
     crc = np.uint32(before ^ np.uint32(0xFFFFFFFF))
     stop = address + size
     while address + 8 <= stop:
@@ -187,7 +187,7 @@ def crc32c_each(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def crc32c(data: bytes | bytearray | memoryview | np.ndarray, before: int = 0) -> int:
-    """Returns the CRC32C of `data`, or of what has the CRC32C `before` and of `data` behind it."""
+    """Returns the CRC32C of `data`, or of what has the CRC32C `before` and of `data` after it."""
     view = np.frombuffer(data, np.uint8)
     return int(_crc(np.uint32(before), address_of(view), view.size))
 

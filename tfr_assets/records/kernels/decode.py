@@ -263,16 +263,16 @@ def _has_room(line, spans, rows):
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
 def decode(table, features, buffer, frames, count, row, spans, spare, bad):
-    """Decodes records behind those that the columns hold.
+    """Decodes records after those that the columns hold.
 
     Args:
-        table: Address of a line a feature.
+        table: Address of a line per feature.
         features: Number of lines.
         buffer: Address of bytes; 32 more than the frames take must be readable.
         frames: Address of triples of int64 a record, of which the first two are start in the buffer and size.
         count: Number of records.
         row: The columns' row of the first of them.
-        spans: Address of STRIDE bytes a feature, and as many more.
+        spans: Address of STRIDE bytes per feature, and as many more.
         spare: Address of as many bytes as a block's records take, and 32 more.
         bad: Address of an int64 a record, which becomes 0, or problem | feature << 8.
 

@@ -67,7 +67,7 @@ def lost_record(whole: int, before: int, rest: int, after: int) -> tuple[int, in
         whole: Digest over all records.
         before: Digest over those before the lost one.
         rest: Digest over all but the lost one.
-        after: Number of records behind it.
+        after: Number of records after it.
     """
     behind = pow(_BASE, after, 2**64)
     z = (whole - rest - before * (_BASE - 1) * behind) * pow(behind, -1, 2**64) & _MASK

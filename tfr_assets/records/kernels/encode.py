@@ -238,7 +238,7 @@ def put_features(table, columns, row, address, width):
     """Writes the Features of a row, which is all of an Example.
 
     Args:
-        table: Address of a line a column, sorted by key.
+        table: Address of a line per column, sorted by key.
         columns: Number of lines.
         row: The row.
         address: Where to write.
@@ -264,7 +264,7 @@ def emit(table, columns, first, rows, sizes, target):
     """Writes the frames of rows [first, first + rows).
 
     Args:
-        table: Address of a line a column, sorted by key.
+        table: Address of a line per column, sorted by key.
         columns: Number of lines.
         first: First row.
         rows: Number of rows.

@@ -3,7 +3,7 @@
     SequenceExample  0a │size│ Features   12 │size│ FeatureLists      the context is what an Example holds
     FeatureLists     (0a │size│ entry)*                               one a present feature list, sorted by key
     entry            0a │size│ key   12 │size│ FeatureList
-    FeatureList      (0a │size│ Feature)*                             one a step
+    FeatureList      (0a │size│ Feature)*                             one per step
 
 The sizes of a row's feature lists are computed first, and written before what they count.
 """

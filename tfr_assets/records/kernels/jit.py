@@ -22,7 +22,8 @@ from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
-from tfr_assets.records.kernels.kernel_cache import KernelCache, compiling
+from tfr_assets.records.kernels.compile_progress import compiling
+from tfr_assets.records.kernels.kernel_cache import KernelCache
 
 if sys.byteorder != "little":
     raise ImportError("tfr_assets supports little-endian CPUs only (x86-64, arm64)")

@@ -2,26 +2,24 @@
 
 Folders are tried in this order: `$NUMBA_CACHE_DIR`, and no other if it is set; `__pycache__` beside the source; the
 user's cache folder; a folder of the user's own among the temporary ones. What is found in any of them is used, also
-where nobody may write, as in a container's image; what is compiled is kept in the first that takes it. A cache that is
+where it may not write, as in a container's image; what is compiled is kept in the first that takes it. A cache that is
 damaged, full or nowhere is never an error: the kernel is compiled again.
 """
 
 import hashlib
 import os
 import stat
-import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
-if TYPE_CHECKING:  # it is imported only where a terminal has to wait
-    from rich.progress import Progress
+from tfr_assets.records.kernels.compile_progress import show_compiling
 
 _NAME = "tfr-assets"
 
@@ -110,7 +108,7 @@ class KernelCache(FunctionCache):
                 continue
             if found is not None:
                 return found
-        _show(self._kernel, self._kernels)
+        show_compiling(self._kernel, self._kernels)
         return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
@@ -128,34 +126,3 @@ class KernelCache(FunctionCache):
         warnings.warn(
             "compiled kernels cannot be kept, so each process waits for them; set NUMBA_CACHE_DIR", stacklevel=2
         )
-
-
-@contextmanager
-def compiling() -> Iterator[None]:
-    """Counts a kernel, and wipes away the bar when it is done."""
-    global _bar, _done
-    try:
-        yield
-    finally:
-        _done += 1
-        if _bar:
-            _bar.stop()
-            _bar = None
-
-
-_bar: "Progress | None" = None
-_done = 0  # kernels of this process that were loaded or compiled
-
-
-def _show(kernel: str, kernels: int) -> None:
-    """Shows on a terminal which kernel is compiled, and how many are done."""
-    global _bar
-    if sys.stderr is None or not sys.stderr.isatty():
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("compiling kernels, once"), BarColumn(), MofNCompleteColumn(), TextColumn(kernel))
-    _bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    _bar.add_task("", completed=_done, total=max(kernels, _done + 1))
-    _bar.start()

@@ -3,6 +3,8 @@
 A writer puts the same keys in the same order into every record, so that the next key is nearly always known. Where it
 is not, it is looked for among all of them: any valid protobuf is understood, entries in any order and twice (the last
 one counts), lists in several parts, unknown fields, sizes that are longer than they need be.
+
+`validate` walks records by itself: it must look at every field, also at those that are skipped here.
 """
 
 import numpy as np
@@ -26,7 +28,7 @@ from tfr_assets.records.kernels.protobuf_read import field_at
     KEY_SIZE,
     HEAD,  # address of what stands before a list, in `head_pattern`s
     TAG,  # of its kind's list in a Feature
-    WANTED,  # 0: the feature is passed over
+    WANTED,  # 0: the feature is skipped
     REQUIRED,
     COUNT,  # values of every record; -1: it varies
     MULTIPLE,  # of which the number of values must be one
@@ -166,7 +168,7 @@ def _entry(table, features, expected, spans, start, stop, spare):
     """Reads any valid entry.
 
     Returns:
-        Problem; index of the feature, -1 where nobody asked for it; the first spare byte.
+        Problem; index of the feature, -1 where it was not asked for; the first spare byte.
     """
     key_start = key_size = np.int64(0)
     at = start
@@ -227,11 +229,11 @@ def locate(table, features, spans, start, stop, spare):
     """Finds the features of a record.
 
     Args:
-        table: Address of a line a feature.
+        table: Address of a line per feature.
         features: Number of lines.
         spans: Address of the record's spans: for each feature STRIDE bytes further, address and size of its list. They
-            are 0 where the record lacks the feature. What was passed over may be found or not.
-        start: Address of the tf.Example; up to 32 bytes behind its end must be readable.
+            are 0 where the record lacks the feature. What was skipped may be found or not.
+        start: Address of the tf.Example; up to 32 bytes after its end must be readable.
         stop: Its end.
         spare: Room for lists that lie in parts, of the record's size at least.
 
@@ -264,10 +266,10 @@ def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
     Records that are otherwise, such as in another order, are looked at one by one.
 
     Args:
-        table: Address of a line a feature.
+        table: Address of a line per feature.
         features: Number of lines.
-        spans: Address of what becomes of each feature, STRIDE bytes: pairs as `locate` has them, one a record. As many
-            bytes behind the last one's are used, too.
+        spans: Address of what happens to each feature, STRIDE bytes: pairs as `locate` has them, one per record. As
+            many bytes after the last one's are used, too.
         buffer: Address of bytes; 32 more than the frames take must be readable.
         frames: Address of triples of int64 a record, of which the first two are start in the buffer and size.
         rows: Number of records, BLOCK at the most.

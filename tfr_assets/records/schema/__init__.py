@@ -1,1 +1,1 @@
-"""Which features a record has: Arrow types, options and casts → the feature spec (`features`, `derive`)."""
+"""Which features per record has: Arrow types, options and casts → the feature spec (`features`, `derive`)."""

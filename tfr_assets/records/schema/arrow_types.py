@@ -106,8 +106,8 @@ def cast_type(name: str, column: str) -> pa.DataType:
         return pa.type_for_alias(name)
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            f"features.cast: {name!r} of column {column!r} is no Arrow type; use one of int8 … int64, uint8 … uint64, "
-            "float16, float32, float64, bool, string, binary, date32, timestamp[us]"
+            f"features.cast: {name!r} of column {column!r} is not an Arrow type; use one of int8 … int64, "
+            "uint8 … uint64, float16, float32, float64, bool, string, binary, date32, timestamp[us]"
         ) from error
 
 

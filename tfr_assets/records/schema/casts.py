@@ -24,5 +24,7 @@ def _sentence(feature: Feature) -> str | None:
     if "int" in source and rounded:
         return "integers become float32, which rounds those beyond 16,777,216; uncast, they are exact"
     if rounded:
-        return f"float64 becomes float32, about 7 digits; `cast: {{{feature.column}: float32}}` says that this is meant"
+        return (
+            f"float64 becomes float32, about 7 digits; `cast: {{{feature.column}: float32}}` says that this is intended"
+        )
     return None

@@ -42,11 +42,11 @@ def features_of(
         data_type: Its type, as `leaves` gives it.
         optional: Whether it may have nulls.
         options: Of these, all that change a single column.
-        sequence: Whether it shall be a feature list.
+        sequence: Whether it is to be a feature list.
 
     Raises:
         SchemaError: No feature can hold it.
-        ConfigError: The options ask for what cannot be.
+        ConfigError: The options are invalid.
     """
     tensor = is_tensor(data_type)
     held = storage_type(data_type).field(TENSOR_DATA).type if tensor else data_type
@@ -79,7 +79,9 @@ def _values(feature: Feature, data_type: pa.DataType, options: FeatureOptions) -
     """Returns what a column of scalars or lists becomes."""
     shape, chosen = feature.shape, options.tensor.get(feature.column)
     if chosen is not None and not shape:
-        raise ConfigError(f"features.tensor: column {feature.column!r} of type {data_type} is no list, array or tensor")
+        raise ConfigError(
+            f"features.tensor: column {feature.column!r} of type {data_type} is not a list, array or tensor"
+        )
     if chosen == SERIALIZED or (chosen == PACKED and None in shape[1:]):
         return _tensor(feature, len(shape), shape, options)
     _check_tensor_option(feature.column, chosen)
@@ -141,10 +143,10 @@ def _feature_list(feature: Feature, data_type: pa.DataType, options: FeatureOpti
         if path in getattr(options, option):
             raise ConfigError(f"features.{option}: column {path!r} is one of features.sequence, which takes none")
     if not shape:
-        raise ConfigError(f"features.sequence: column {path!r} of type {data_type} is no list")
+        raise ConfigError(f"features.sequence: column {path!r} of type {data_type} is not a list")
     if None in shape[2:]:
         raise SchemaError(
-            f"column {path!r} of type {data_type} is a list of lists of lists; a feature list holds one list a step. "
+            f"column {path!r} of type {data_type} is a list of lists of lists; a feature list holds one list per step. "
             "Take it out of features.sequence, flatten it in the source, or drop it under features.drop"
         )
     return replace(feature, shape=(None, *shape[1:]), sequence=True)
@@ -201,7 +203,7 @@ def _fixed_shape(
     path: str, data_type: pa.DataType, shape: tuple[int | None, ...], wanted: tuple[int, ...]
 ) -> tuple[int, ...]:
     if not shape:
-        raise ConfigError(f"features.shape: column {path!r} of type {data_type} is no list")
+        raise ConfigError(f"features.shape: column {path!r} of type {data_type} is not a list")
     if not wanted or any(size < 1 for size in wanted):
         raise ConfigError(f"features.shape: {list(wanted)} of column {path!r} must be positive sizes, such as [28, 28]")
     if None in shape[1:]:
@@ -216,7 +218,7 @@ def _fixed_shape(
 
 
 def _fill(feature: Feature, options: FeatureOptions) -> int | float | str | None:
-    """Returns what readers shall put where a feature is absent."""
+    """Returns what readers put where a feature is absent."""
     fill = options.fill.get(feature.column)
     if fill is None:
         return None
@@ -232,6 +234,6 @@ def _fill(feature: Feature, options: FeatureOptions) -> int | float | str | None
     }
     if not fits[feature.kind]:
         raise ConfigError(
-            f"features.fill: {fill!r} is no value for column {feature.column!r}, which becomes {feature.kind.value}"
+            f"features.fill: {fill!r} is not a value for column {feature.column!r}, which becomes {feature.kind.value}"
         )
     return fill

@@ -29,7 +29,7 @@ def derive_spec(
 
     Raises:
         SchemaError: A column that a record cannot hold, or two features of one name.
-        ConfigError: The options name a column that is not there, or ask for what cannot be.
+        ConfigError: The options name a column that is not there, or are invalid.
     """
     options = options or FeatureOptions()
     columns = dict(_unique(leaves(schema)))

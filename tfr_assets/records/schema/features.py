@@ -27,7 +27,7 @@ A column `x` that one list cannot hold becomes several features:
   level by level from the outside in. TensorFlow Datasets names and counts them so.
 - a tensor of varying shape: `x`, all values in row-major order, and `x/shape`, int64.
 
-Options change what becomes of it:
+Options change what happens to it:
 
 - `tensor: {x: packed}`: nested lists, which must be rectangular in every row, become a tensor of varying shape.
 - `tensor: {x: serialized}`: a list or tensor becomes one bytes value, that of `tf.io.serialize_tensor`. All numbers
@@ -84,7 +84,7 @@ class Feature:
         column: Path of the column it is made from, such as `address/city` for a struct's field.
         arrow_type: The type of what it holds, so that a reader can tell dates from numbers.
         optional: Whether a record may lack it, because the column has nulls.
-        fill: What a reader shall put where it is absent; None leaves the choice to the reader.
+        fill: What a reader puts where it is absent; None leaves the choice to the reader.
         part: What it holds of its column: None, its values; `ragged_flat_values` or `ragged_row_lengths_0`, …, of a
             ragged one; `shape`; `serialized`, the whole tensor as one bytes value.
         sequence: Whether it is a feature list.

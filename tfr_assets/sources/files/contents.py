@@ -1,4 +1,4 @@
-"""Files' bytes when shards are written: read straight into one Arrow buffer, and held against the listing."""
+"""Files' bytes when shards are written: read straight into one Arrow buffer, and compared with the listing."""
 
 import os
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import SourceChanged, SourceError
-from tfr_assets.sources.files.tree import is_remote
 from tfr_assets.sources.files.tree_local import OPEN
 from tfr_assets.sources.files.tree_remote import RemoteTree
+from tfr_assets.storage.file_names import is_remote
 
-_PADDING = 64  # bytes behind the last file; the first of them shows that it has grown
+_PADDING = 64  # bytes after the last file; the first of them shows that it has grown
 
 
 def read_contents(

@@ -12,7 +12,16 @@ from tfr_assets.errors import SourceError
 from tfr_assets.sources.files.tree_local import LocalTree, split_pattern
 from tfr_assets.sources.model.ignored import links_warning
 from tfr_assets.sources.model.source import FORMATS, Source
-from tfr_assets.storage.file_names import COMPRESSIONS, ENDINGS, endings, format_of, is_hidden, is_http, natural
+from tfr_assets.storage.file_names import (
+    COMPRESSION_ENDINGS,
+    ENDINGS,
+    endings,
+    format_of,
+    is_hidden,
+    is_http,
+    is_remote,
+    natural,
+)
 from tfr_assets.storage.raw_files import RawFile, backend_errors, filesystem, reading
 
 
@@ -31,15 +40,15 @@ class DataFiles:
     links: list[str] = field(default_factory=list)
 
 
-def find_files(source: Source) -> list[RawFile]:
+def find_source_files(source: Source) -> list[RawFile]:
     """Returns the files that a source's path means. See `find_data`."""
     return find_data(source).files
 
 
 def find_data(source: Source) -> DataFiles:
-    """Returns the files that a source's path means.
+    """Returns the files of tables that a source's path means; of media, of which there are millions, `tree` finds them.
 
-    In folders, names that begin with a dot or an underscore are passed over without a word, and, with no `format`
+    In folders, names that begin with a dot or an underscore are skipped without a word, and, with no `format`
     given, files whose ending is not that of a format.
 
     Raises:
@@ -47,7 +56,7 @@ def find_data(source: Source) -> DataFiles:
     """
     links: list[str] = []
     assert source.path
-    if "::" in source.path or ("://" in source.path and not source.path.startswith(("file://", "local://"))):
+    if is_remote(source.path):
         found, is_folder = _on_web_or_store(source.path, source.storage_options)
     else:
         found, is_folder = _on_disk(source.path, source.follow_links, links)
@@ -61,8 +70,9 @@ def find_data(source: Source) -> DataFiles:
     counts: Counter[str] = Counter(format_ for format_ in formats.values() if format_)
     if unknown := [path for path, format_ in formats.items() if not format_]:
         raise SourceError(
-            f"{unknown[0]}: its ending does not tell its format. Known: {', '.join(ENDINGS)}, text also with "
-            f"{', '.join(COMPRESSIONS)}. Say `format:` with one of {', '.join(FORMATS)}, or name only the data's files."
+            f"{unknown[0]}: its ending does not show its format. Known: {', '.join(ENDINGS)}, text also with "
+            f"{', '.join(COMPRESSION_ENDINGS)}. Set `format:` to one of {', '.join(FORMATS)}, or name only the "
+            "data's files."
         )
     if len(counts) > 1:
         several = ", ".join(f"{count} {name}" for name, count in counts.items())
@@ -144,7 +154,7 @@ def _data_files(given: str, listed: Mapping[str, str], links: Sequence[str] = ()
     for relative in listed.values():
         if folder := next((part for part in relative.split("/")[:-1] if "=" in part), None):
             raise SourceError(
-                f"{given}: the folder name {folder!r} tells the value of a column, which is not read from there. Use a "
+                f"{given}: the folder name {folder!r} is the value of a column, which is not read from there. Use a "
                 "pattern such as `folder/**/*.parquet` if the column is not needed, otherwise a `callable`."
             )
     visible = [path for path, relative in listed.items() if not is_hidden(relative)]

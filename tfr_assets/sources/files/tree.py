@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from tfr_assets.sources.files.tree_local import local_tree
 from tfr_assets.sources.files.tree_remote import remote_tree
+from tfr_assets.storage.file_names import is_remote
 
 
 class Tree(Protocol):
@@ -43,18 +44,13 @@ class Tree(Protocol):
 def tree_of(path: str, storage_options: Mapping[str, Any], follow_links: bool = False) -> Tree:
     """Returns the tree that a source's path means: a folder, a glob, a file, or an fsspec URL of these.
 
-    In a folder, names that begin with a dot or an underscore are passed over. Links on a local disk that lead out of
+    In a folder, names that begin with a dot or an underscore are skipped. Links on a local disk that lead out of
     the folder are followed only with `follow_links`: whoever may write there could otherwise have any file read.
 
     Raises:
         SourceError: There is no such file or folder.
     """
     return remote_tree(path, storage_options) if is_remote(path) else local_tree(path, follow_links)
-
-
-def is_remote(path: str) -> bool:
-    """Whether a path is reached by fsspec rather than on a local disk."""
-    return "::" in path or ("://" in path and not path.startswith(("file://", "local://")))
 
 
 def root_of(path: str, storage_options: Mapping[str, Any]) -> str:

@@ -104,7 +104,7 @@ class Inventory:
         texts = (self.fingerprint, *self.splits, *self.null_counts, *self.classes, *self.warnings)
         texts += tuple(chain(*self.classes.values(), *self.first_skipped))
         if not all(map(is_count, (*counts, *nulls))) or not all(isinstance(text, str) for text in texts):
-            raise TypeError("a number or a text is none")
+            raise TypeError("a number or a text is invalid")
         if sum(self.splits.values()) != self.rows:
             raise ValueError("splits hold more or fewer rows than there are")
 

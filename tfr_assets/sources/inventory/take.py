@@ -29,7 +29,7 @@ from tfr_assets.sources.landing.shuffle import shuffle
 from tfr_assets.sources.model.ignored import Ignored
 from tfr_assets.sources.model.kinds import SPLIT, SPLIT_BY, TABLE, Found, kind_named
 from tfr_assets.sources.model.source import UNION, Source, check_options
-from tfr_assets.sources.model.splits import ONLY_SPLIT, deal
+from tfr_assets.sources.model.splits import ONLY_SPLIT, assign_splits
 from tfr_assets.sources.tables.arrow_files import (
     UNIT_BYTES,
     Contents,
@@ -49,10 +49,10 @@ from tfr_assets.sources.tables.json_lines import JsonReader
 from tfr_assets.sources.tables.python_values import Form
 from tfr_assets.sources.tables.schemas import TypesTooNarrowError, common_schema, conform, empty_batch, plain_schema
 from tfr_assets.storage.atomic import write_atomically
-from tfr_assets.storage.file_names import ENDINGS
+from tfr_assets.storage.file_names import ENDINGS, is_remote
 from tfr_assets.storage.raw_files import FileBatches, RawFile, reading
+from tfr_assets.units import Progress
 
-Progress = Callable[[int, int | None], None]
 Check = Callable[[pa.Schema], object]
 _READING = "3"  # part of every fingerprint: raise it when the same bytes come to be read as other rows
 _COPY_BYTES = 1 << 20
@@ -185,7 +185,7 @@ def _keep_log(log: Path, kept: Path) -> None:
 
 def _refuse_own_output(source: Source, landing: Path) -> None:
     path = str(source.path)
-    if source.path and "://" not in path and Path(path).expanduser().absolute() in landing.parents:
+    if source.path and not is_remote(path) and Path(path).expanduser().absolute() in landing.parents:
         raise ConfigError(
             f"source.path: {source.path} also holds what is made of it ({landing}). Name a folder of raw data alone."
         )
@@ -238,7 +238,7 @@ def _is_number(text: str) -> bool:
 
 
 def _warn_of_ignored(data: DataFiles, landing: Path) -> str:
-    """Lists what of a folder is left out, and returns what to tell of it."""
+    """Lists what is left out of a folder, and returns what to say of it."""
     ignored = Ignored(None, ENDINGS, "a table")
     lines = [line for file in data.ignored if (line := ignored.add(file))]
     lines += [ignored.add_link(link) for link in data.links]
@@ -429,13 +429,13 @@ def _split(
 ) -> Iterator[pa.RecordBatch]:
     assert source.splits
     by_folder = source.kind == TABLE and source.splits.folder
-    for name, count, rows in deal(batches, source.splits, spool, str(source)):
+    for name, count, rows in assign_splits(batches, source.splits, spool, str(source)):
         counts[name] = count
         yield from _shuffled(_without(rows, SPLIT if by_folder else SPLIT_BY), source, spool)
 
 
 def _without(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[pa.RecordBatch]:
-    """Yields the rows without a column that has told their splits, if there is one."""
+    """Yields the rows without the column that named their splits, if there is one."""
     for batch in batches:
         yield batch.drop_columns([column]) if column in batch.schema.names else batch
 

@@ -1,7 +1,10 @@
 """Rows of several parts joined by key, one row a key, in bounded memory and in the order of the first part.
 
-A hash join: rows that do not fit into memory are dealt to files by a hash of their keys, all parts alike, and what has
-the same bits is joined, or dealt again by further bits. Joined rows are then sorted by their places in the first part.
+A hash join: rows that do not fit into memory are partitioned into files by a hash of their keys, all parts alike, and
+what has the same bits is joined, or partitioned again by further bits. Joined rows are then sorted by their places in
+the first part.
+
+Not DuckDB, which takes half the time but 200 MB more memory: 1.5 µs per row are little beside reading the rows' files.
 """
 
 import math
@@ -20,11 +23,11 @@ from tfr_assets.sources.landing.spool import (
     MEMORY,
     NUMBER,
     NUMBER_FIELD,
-    can_deal,
-    deal,
-    joined,
+    can_partition,
+    concatenate,
+    partition,
+    read_spool,
     sort_rows,
-    spooled,
     with_numbers,
 )
 from tfr_assets.sources.model.kinds import KEY
@@ -76,18 +79,20 @@ def join(parts: Sequence[Part], folder: Path, unmatched: Unmatched, memory: int 
 
     first = replace(parts[0], schema=parts[0].schema.append(_PLACE_FIELD), batches=placed(parts[0].batches))
     keyed = [replace(part, schema=part.schema.append(NUMBER_FIELD)) for part in (first, *parts[1:])]
-    matched = _Join(keyed, folder, unmatched, memory).matched([map(_hashed, part.batches) for part in keyed], depth=0)
-    # Sorting deals rows by the top bits of their numbers: places are spread over all 64 of them.
-    return sort_rows((_numbered(batch, (2**64 - 1) // max(count, 1)) for batch in matched), folder, memory)
+    matched = _Join(keyed, folder, unmatched, memory).match_all(
+        [map(_add_hashes, part.batches) for part in keyed], depth=0
+    )
+    # Sorting partitions rows by the top bits of their numbers: places are spread over all 64 of them.
+    return sort_rows((_add_numbers(batch, (2**64 - 1) // max(count, 1)) for batch in matched), folder, memory)
 
 
-def _hashed(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _add_hashes(batch: pa.RecordBatch) -> pa.RecordBatch:
     import pandas as pd  # for its hash of texts
 
     return with_numbers(batch, pd.util.hash_array(batch.column(KEY).to_numpy(zero_copy_only=False), categorize=False))
 
 
-def _numbered(batch: pa.RecordBatch, spread: int) -> pa.RecordBatch:
+def _add_numbers(batch: pa.RecordBatch, spread: int) -> pa.RecordBatch:
     places = batch.column(_PLACE).to_numpy() * np.uint64(spread)
     return with_numbers(batch.drop_columns([_PLACE]), places)
 
@@ -99,25 +104,25 @@ class _Join:
     unmatched: Unmatched
     memory: int
 
-    def matched(self, drawn: Sequence[Iterator[pa.RecordBatch]], depth: int) -> Iterator[pa.RecordBatch]:
-        """Yields rows that match, in no order; `depth` is how often all have been dealt already."""
+    def match_all(self, drawn: Sequence[Iterator[pa.RecordBatch]], depth: int) -> Iterator[pa.RecordBatch]:
+        """Yields rows that match, in no order; `depth` is how often all have been partitioned already."""
         held: list[list[pa.RecordBatch]] = [[] for _ in drawn]
-        if self._hold(drawn, held, self.memory if can_deal(depth) else math.inf):
+        if self._hold(drawn, held, self.memory if can_partition(depth) else math.inf):
             yield self._match(
                 [
-                    joined(batches or [pa.RecordBatch.from_pylist([], part.schema)])
+                    concatenate(batches or [pa.RecordBatch.from_pylist([], part.schema)])
                     for batches, part in zip(held, self.parts, strict=True)
                 ]
             )
             return
-        dealt = [
-            deal(chain(batches, rest), self.folder, depth, f"part-{index}")
+        partitions = [
+            partition(chain(batches, rest), self.folder, depth, f"part-{index}")
             for index, (batches, rest) in enumerate(zip(held, drawn, strict=True))
         ]
-        for bucket in sorted(set().union(*dealt)):
+        for bucket in sorted(set().union(*partitions)):
             with ExitStack() as stack:
-                rows = [stack.enter_context(spooled(p[bucket])) if bucket in p else iter(()) for p in dealt]
-                yield from self.matched(rows, depth + 1)
+                rows = [stack.enter_context(read_spool(p[bucket])) if bucket in p else iter(()) for p in partitions]
+                yield from self.match_all(rows, depth + 1)
 
     def _hold(
         self, drawn: Sequence[Iterator[pa.RecordBatch]], held: Sequence[list[pa.RecordBatch]], most: float
@@ -156,5 +161,5 @@ def _check_unique(part: Part, block: pa.RecordBatch) -> None:
         names = block.column(part.row_name)
         raise SourceError(
             f"{part.title}: {names[firsts[again[0]]]} and {names[again[0]]} both have the key "
-            f"{keys[again[0]].as_py()!r}. A key may be there once in a part."
+            f"{keys[again[0]].as_py()!r}. A part may have each key only once."
         )

@@ -135,7 +135,7 @@ def _landed_part(folder: Path, recorded: SourceFile) -> SourceFile:
 
 
 def landing_problem(part: SourceFile) -> str | None:
-    """Returns what is wrong with a landed file: it is read as a whole, and held against its fingerprint."""
+    """Returns what is wrong with a landed file: it is read as a whole, and compared with its fingerprint."""
     try:
         changed = RawFile(part.path, "parquet").content_hash() != part.fingerprint
     except (OSError, SourceError):

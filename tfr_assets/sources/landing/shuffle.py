@@ -1,6 +1,6 @@
 """A global shuffle in bounded memory: each row gets a random number, and rows are sorted by it.
 
-The number of row i is the i-th of a Philox stream, so the order hangs on the rows and the seed alone, not on how rows
+The number of row i is the i-th of a Philox stream, so the order depends on the rows and the seed alone, not on how rows
 come in batches or how much fits into memory.
 """
 

@@ -118,7 +118,7 @@ class _ByFolder:
         name, inside, _ = below.partition("/")
         if not inside:
             raise BadFileError(
-                "lies beside folders that name classes. Move it into one of them, or say `labels: none` if the folders "
+                "is beside folders that name classes. Move it into one of them, or set `labels: none` if the folders "
                 "do not name classes"
             )
         return name
@@ -126,7 +126,7 @@ class _ByFolder:
     def missing(self) -> Iterator[tuple[str, str]]:
         for folder in sorted(folder.rstrip("/") for folder in self.folders):
             if folder not in self.classes:
-                yield f"{self.root}/{folder}", "holds no file of this class; fill it, remove it, or say `labels: none`"
+                yield f"{self.root}/{folder}", "holds no file of this class; fill it, remove it, or set `labels: none`"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class _ByPattern:
         match = self.pattern.search(file.rpartition("/")[2])
         found = match and match["label" if "label" in self.pattern.groupindex else 1]
         if not found:
-            raise BadFileError(f"its name does not tell its class: it does not match {self.pattern.pattern!r}")
+            raise BadFileError(f"its name does not show its class: it does not match {self.pattern.pattern!r}")
         return found
 
     def missing(self) -> Iterator[tuple[str, str]]:
@@ -153,7 +153,7 @@ class _ByTable:
         self._rows: dict[str, int] = {}
         for row, file in enumerate(files_said.to_pylist()):
             if (other := self._rows.setdefault(file, row)) != row:
-                raise SourceError(f"{self._where}: {file!r} is there twice, in rows {other + 1} and {row + 1}.")
+                raise SourceError(f"{self._where}: {file!r} occurs twice, in rows {other + 1} and {row + 1}.")
         self._files = bytearray(len(self._labels))  # how many each row is for, up to 2
         for file, below in files:
             if (at := self._row(file, below)) is not None:

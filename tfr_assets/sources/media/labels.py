@@ -1,4 +1,4 @@
-"""Options `labels` and `classes`: where a row's class comes from, and what becomes of it in records."""
+"""Options `labels` and `classes`: where a row's class comes from, and what happens to it in records."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def parse_labels(options: Mapping[str, Any], field: str, rows_have_columns: bool
     """Returns what the options `labels` and `classes` of a kind mean. Looks at no file.
 
     Args:
-        options: All options of the kind; others than these two are passed over.
+        options: All options of the kind; others than these two are skipped.
         field: What they are options of, for messages: `source.images`.
         rows_have_columns: Whether rows come from tables, so that `labels: {column: NAME}` is what is possible (and
             `none` is the default) rather than folder, pattern and table.
@@ -104,7 +104,7 @@ def _parse_classes(classes: Any, field: str) -> tuple[str, ...] | None:
             "Put quotes around numbers and words such as no."
         )
     if twice := [name for index, name in enumerate(classes) if name in classes[:index]]:
-        raise ConfigError(f"{field}.classes: {twice[0]!r} is there twice.")
+        raise ConfigError(f"{field}.classes: {twice[0]!r} occurs twice.")
     return tuple(classes)
 
 

@@ -21,14 +21,14 @@ from tfr_assets.sources.media.file_rows import (
 )
 from tfr_assets.sources.media.labelling import Labeller, labeller_of, stem
 from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
-from tfr_assets.sources.media.names_sorted import SortedNames
+from tfr_assets.sources.media.sorted_names import SortedNames
 from tfr_assets.sources.model.ignored import Ignored
 from tfr_assets.sources.model.kinds import BadFileError, Found
 
 if TYPE_CHECKING:
     from tfr_assets.sources.model.source import Source
 
-REMEDY = "Mend or remove it, or say `on_error: skip` to leave out whatever is bad."
+REMEDY = "Repair or remove it, or set `on_error: skip` to leave out whatever is bad."
 
 
 def list_files(
@@ -135,11 +135,11 @@ class _Listing:
     def labeller(
         self, labels: LabelOptions, files: SortedNames, folders: set[str], storage_options: Mapping[str, Any]
     ) -> Labeller:
-        """Returns what tells files' classes, after a look at all names: what they tell against is told at once."""
+        """Returns what tells files' classes, after a look at all names: what they contradict is reported at once."""
 
         def placed(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             for path in paths:
-                with suppress(BadFileError):  # told below
+                with suppress(BadFileError):  # reported below
                     yield path, self._place(path)[1]
 
         every = placed(files)
@@ -166,7 +166,7 @@ class _Listing:
             return None, path
         split, _, below = path.partition("/")
         if split not in self.splits or not below:
-            raise BadFileError(f"lies in none of the folders that are splits ({', '.join(self.splits)})")
+            raise BadFileError(f"is in none of the folders that are splits ({', '.join(self.splits)})")
         return split, below
 
     def _head(self, file: str, labeller: Labeller) -> Row:

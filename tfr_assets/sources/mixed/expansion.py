@@ -1,4 +1,4 @@
-"""What becomes of the rows of a mixed listing."""
+"""What happens to the rows of a mixed listing."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ class _Columns:
 
 @dataclass(frozen=True)
 class ExpandedPart:
-    """A part of a mixed listing, and what becomes of it.
+    """A part of a mixed listing, and what happens to it.
 
     Attributes:
         prefix: Begins the names of its columns in records.
         names: Of its columns in the mixed listing.
         schema: Of these in a listing of its own.
-        made: What becomes of that.
+        made: What happens to that.
     """
 
     prefix: str
@@ -64,7 +64,7 @@ class Mixed:
 
     Attributes:
         key: The feature of the key.
-        parts: What becomes of each part.
+        parts: What happens to each part.
         schema: All columns that records can have.
     """
 
@@ -95,7 +95,7 @@ class Mixed:
 def expanded(
     options: MixedOptions, schemas: Sequence[pa.Schema], classes: Mapping[str, tuple[str, ...]]
 ) -> tuple[ExpandedPart, ...]:
-    """Returns what becomes of each part.
+    """Returns what happens to each part.
 
     Args:
         options: Of the mixed source.
@@ -126,6 +126,6 @@ def _check_names(options: MixedOptions, names: Sequence[Sequence[str]]) -> None:
         for name in mine:
             if (other := owners.setdefault(name, part.title)) is not part.title:
                 raise ConfigError(
-                    f"source.mixed.parts: {other} and {part.title} both give a column {name!r}. Say `name: …` in one "
+                    f"source.mixed.parts: {other} and {part.title} both give a column {name!r}. Set `name: …` in one "
                     "of the parts: it begins the names of its columns."
                 )

@@ -61,7 +61,7 @@ def list_rows(source: Source, work: Path, found: Found) -> Iterator[pa.RecordBat
         rows = _renamed(part, index, _listed(part, source, folder, parts_found[index]))
         first = next(rows)
         parts.append(Part(part.title, f".{index}{FILE}", first.schema, chain([first], rows)))
-    # no classes are known yet, but columns of one name are told of before all files have been read
+    # no classes are known yet, but columns of the same name are reported before all files have been read
     expanded(options, [part.schema.remove(part.schema.names.index(KEY)) for part in parts], {})
     unmatched = _Unmatched(options, found)
     for number, rows in enumerate(join(parts, work, unmatched.add)):
@@ -157,7 +157,7 @@ def _add(part: Found, prefix: str, found: Found) -> None:
 
 
 def _with_head(rows: pa.RecordBatch, options: MixedOptions) -> pa.RecordBatch:
-    """Adds the columns that are of no single part."""
+    """Adds the columns that belong to no single part."""
     keys = rows.column(KEY)
     head = {FILE: keys, KEY: keys}
     splits = [name for name in rows.schema.names if name.startswith(".") and name.endswith(SPLIT)]

@@ -53,7 +53,7 @@ class Ignored:
     def add_link(self, path: str) -> str:
         """Counts and lists a link that leads out of the source's folder; returns its line."""
         self.links += 1
-        return self._list(path, "it is a link that leads out of the folder, and `follow_links: true` is not said")
+        return self._list(path, "it is a link that leads out of the folder, and `follow_links: true` is not set")
 
     def _list(self, file: str, reason: str) -> str:
         line = log_line(file, f"ignored: {reason}")
@@ -74,7 +74,7 @@ class Ignored:
         self._flush()
         said = []
         if self._unexpected:
-            endings, taken = _told(self._unexpected), ", ".join(self.wanted)
+            endings, taken = _count_endings(self._unexpected), ", ".join(self.wanted)
             files = _are(self._unexpected.total(), "file")
             said.append(f"{files} ignored: {endings}. Taken are {taken}. If the others are data, convert them.")
         return " ".join([*said, *filter(None, [self.links_warning()])])
@@ -85,14 +85,14 @@ class Ignored:
 
     def __str__(self) -> str:
         """Returns which endings there are: "2 ending in .txt, 1 ending in nothing"; and what to tell of links."""
-        found = _told(self.counts) if self.counts else "no file at all"
+        found = _count_endings(self.counts) if self.counts else "no file at all"
         return f"{found}. {self.links_warning().removesuffix('.')}" if self.links else found
 
 
 def links_warning(count: int) -> str:
     """Returns what to tell of so many links that lead out of a folder; nothing of none."""
     lead, them = ("it leads", "it") if count == 1 else ("they lead", "them")
-    ignored = f"{_are(count, 'link')} ignored: {lead} out of it; say `follow_links: true` to follow {them}."
+    ignored = f"{_are(count, 'link')} ignored: {lead} out of it; set `follow_links: true` to follow {them}."
     return ignored if count else ""
 
 
@@ -100,7 +100,7 @@ def _are(count: int, noun: str) -> str:
     return f"1 {noun} in the folder is" if count == 1 else f"{count:,} {noun}s in the folder are"
 
 
-def _told(counts: Counter[str]) -> str:
+def _count_endings(counts: Counter[str]) -> str:
     return ", ".join(f"{count} ending in {ending or 'nothing'}" for ending, count in counts.most_common())
 
 

@@ -20,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.sources.model.ignored import Ignored, log_line
+from tfr_assets.units import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tfr_assets.sources.model.source import Source
 
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 FILE = ".file"  # string: path below the source's folder, with "/"; unique; what splits hash and errors name
 KEY = ".key"  # string: what parts of a mixed record are joined by
 SPLIT = ".split"  # string: the split that the row's folder names, where splits are by folder
-SPLIT_BY = ".split_by"  # what tells the split of a row that is no file: a value beside it, or its content; not landed
+SPLIT_BY = (
+    ".split_by"  # what tells the split of a row that is not a file: a value beside it, or its content; not landed
+)
 CLASS = ".class"  # string, null where unknown: the label's text
 BYTES = ".bytes"  # int64: size of the file
-CRC = ".crc32c"  # uint32: of the file's bytes, held against them when they are read again
+CRC = ".crc32c"  # uint32: of the file's bytes, compared with them when they are read again
 HASH = ".sha256"  # binary(32): of the file's bytes, for the inventory's fingerprint
 
 
@@ -59,7 +62,7 @@ class Found:
     """
 
     log: Path
-    progress: "Callable[[int, int | None], None]"
+    progress: Progress
     files: int = 0
     bytes: int = 0
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Options that the kinds of files have in common, and how a wrong one is told of."""
+"""Options that the kinds of files have in common, and how a wrong one is reported."""
 
 import difflib
 from collections.abc import Collection, Mapping

@@ -45,7 +45,7 @@ def parse_source(value: Any, field: str = "source") -> Source:
         return _table(value, field)
     if len(value) > 1:
         other = next(key for key in value if key != kinds[0])
-        raise ConfigError(f"{field}.{other}: beside `{kinds[0]}` nothing else is said; move it into `{kinds[0]}`.")
+        raise ConfigError(f"{field}.{other}: beside `{kinds[0]}` nothing else is allowed; move it into `{kinds[0]}`.")
     return _of_kind(str(kinds[0]), value[kinds[0]], field)
 
 
@@ -97,10 +97,10 @@ def parse_splits(value: Any) -> Splits:
     _refuse_unknown("splits", value, sorted(_SPLIT_FIELDS))
     ways = [name for name in ("fractions", "column", "folder") if value.get(name)]
     if len(ways) != 1:
-        raise ConfigError("splits: say exactly one of `fractions` (shares), `column` (with `values`) and `folder`")
+        raise ConfigError("splits: set exactly one of `fractions` (shares), `column` (with `values`) and `folder`")
     for name, of in (("key", "fractions"), ("values", "column")):
         if value.get(name) and of != ways[0]:
-            raise ConfigError(f"splits.{name}: has a meaning only beside `{of}`; remove it")
+            raise ConfigError(f"splits.{name}: has a meaning only with `{of}`; remove it")
     if ways[0] == "column" and not value.get("values"):
         raise ConfigError("splits.values: missing; list the column's values, such as [train, test]: each is a split")
     for name in ("key", "column"):

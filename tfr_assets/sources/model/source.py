@@ -49,7 +49,7 @@ class Source:
         path: A file, a folder (with all its subfolders), a glob, or an fsspec URL of these (`s3://`, `https://`,
             `memory://`, `file://`, …). `~` is the home folder.
         callable: `package.module:attribute`: a function without arguments that returns or yields Arrow data, pandas
-            DataFrames or dicts (one a row), or an attribute that is a table or a DataFrame.
+            DataFrames or dicts (one per row), or an attribute that is a table or a DataFrame.
         format: One of `FORMATS`; None goes by the files' endings.
         options: Of a kind other than `table`: that kind's own. Of tables: how text is parsed. csv: delimiter,
             quote_char (None: no quoting), column_names (for files without a header), skip_rows, encoding, null_values
@@ -62,7 +62,7 @@ class Source:
         storage_options: Passed to fsspec, such as `{"anon": True}`.
         shuffle_seed: Not None: the rows of each split are shuffled once, by this seed.
         kind: One of `KINDS`: what the raw files are.
-        splits: How rows are dealt to splits; None: all are one, `train`.
+        splits: How rows are assigned to splits; None: all are one, `train`.
 
     Raises:
         ConfigError: A field is wrong; the message names it.

@@ -25,7 +25,7 @@ ONLY_SPLIT = "train"
 
 @dataclass(frozen=True)
 class Splits:
-    """How rows are dealt to splits. Exactly one of `fractions`, `column` and `folder` is set.
+    """How rows are assigned to splits. Exactly one of `fractions`, `column` and `folder` is set.
 
     Attributes:
         fractions: Share of each split, by a hash of the row's key; they sum to 1.
@@ -64,7 +64,7 @@ class Splits:
 
     @property
     def by_content(self) -> bool:
-        """Whether what a row holds is hashed, if it is no file."""
+        """Whether what a row holds is hashed, if it is not a file."""
         return bool(self.fractions) and self.key is None
 
     @classmethod
@@ -127,24 +127,24 @@ def _column(rows: pa.RecordBatch, name: str, field_name: str, where: str) -> pa.
 
 
 def _text(array: pa.Array, name: str, field_name: str | None) -> pa.Array:
-    """Returns values as text: what is hashed or compared must not hang on an integer's width."""
+    """Returns values as text: what is hashed or compared must not depend on an integer's width."""
     try:
         return array.cast(pa.large_string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        remedy = "choose another column" if field_name else "name a column that tells rows apart under `splits.key`"
+        remedy = "choose another column" if field_name else "name a column that distinguishes rows under `splits.key`"
         raise ConfigError(
             f"{field_name or 'splits'}: column {name!r} of type {array.type} cannot be hashed as text; {remedy}."
         ) from error
 
 
-def deal(
+def assign_splits(
     batches: Iterator[pa.RecordBatch], splits: Splits, folder: Path, where: str
 ) -> Iterator[tuple[str, int, Iterator[pa.RecordBatch]]]:
     """Yields every split's name, number of rows, and rows, one split after another.
 
     Args:
         batches: Rows of one schema, in order; at least one batch, which may be empty.
-        splits: How they are dealt.
+        splits: How they are assigned.
         folder: For a file a split, which takes as much room as its rows in memory; the caller removes it.
         where: What the rows are from, for messages.
     """

@@ -84,7 +84,7 @@ def schema_of(file: RawFile, where: str) -> pa.Schema:
     if file.format == "parquet":
         _check_magic(file, "Parquet", head=b"PAR1", tail=b"PAR1")
         with _parquet(file) as parquet:
-            return plain_schema(_schema_as_given(parquet), where)
+            return plain_schema(_original_schema(parquet), where)
     if is_in_place(file):
         with _arrow(file, mapped=False) as reader:
             return plain_schema(reader.schema, where)
@@ -170,12 +170,12 @@ def fitting_rows(size: int, rows: int, most: int) -> int:
 @contextmanager
 def _parquet(file: RawFile) -> Iterator[pq.ParquetFile]:
     # Without pre-buffering, columns are read through small buffers instead of whole row groups at once.
-    with _opened(file) as opened, pq.ParquetFile(opened, **_PARQUET) as parquet:
+    with _open(file) as opened, pq.ParquetFile(opened, **_PARQUET) as parquet:
         yield parquet
 
 
 @contextmanager
-def _opened(file: RawFile) -> Iterator[str | BinaryIO]:
+def _open(file: RawFile) -> Iterator[str | BinaryIO]:
     """Yields what `pq.ParquetFile` opens: a local file's path, or the bytes of a remote one."""
     if file.is_local:
         yield file.path
@@ -188,7 +188,7 @@ def _describe_parquet(file: RawFile, names: ClassNames | None) -> Contents:
     _check_magic(file, "Parquet", head=b"PAR1", tail=b"PAR1")
     with _parquet(file) as parquet:
         meta = parquet.metadata
-        schema = plain_schema(_schema_as_given(parquet), file.path)
+        schema = plain_schema(_original_schema(parquet), file.path)
         groups = [meta.row_group(index) for index in range(meta.num_row_groups)]
         rows = tuple(group.num_rows for group in groups)
         counts = {
@@ -198,11 +198,11 @@ def _describe_parquet(file: RawFile, names: ClassNames | None) -> Contents:
         names = class_names(parquet.schema_arrow) if names is None else names
         extremes = {path: _extremes(groups, column) for path, _, column in _leaves(schema) if path in names}
         page = max(map(_page_bytes, groups), default=0)
-        most_rows = most_rows_of_parquet(_opened(file), meta, **_PARQUET)
+        most_rows = most_rows_of_parquet(_open(file), meta, **_PARQUET)
         return Contents(schema, rows, counts, page, fitting(names, extremes), most_rows)
 
 
-def _schema_as_given(parquet: pq.ParquetFile) -> pa.Schema:
+def _original_schema(parquet: pq.ParquetFile) -> pa.Schema:
     """Returns the schema that a file was made of.
 
     Parquet counts no seconds and no days in milliseconds: it holds milliseconds and days in place of them. Arrow writes
@@ -355,7 +355,7 @@ def _check_magic(file: RawFile, kind: str, head: bytes, tail: bytes) -> None:
     if not begin.startswith(head):
         raise SourceError(f"{file.path}: is not {kind}: it begins with {begin!r}.{guess(begin)}")
     if end != tail or size < len(head) + len(tail):
-        raise SourceError(f"{file.path}: is cut short: it begins as {kind} but does not end so. Get it again.")
+        raise SourceError(f"{file.path}: is cut short: it begins as {kind} but does not end as such. Get it again.")
 
 
 def guess(begin: bytes) -> str:

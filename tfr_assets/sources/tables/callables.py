@@ -12,18 +12,18 @@ import pyarrow as pa
 
 from tfr_assets.errors import ConfigError, SourceError, TfrError
 from tfr_assets.sources.tables.data_frames import table_of
-from tfr_assets.sources.tables.dict_rows import DictRows, ShapesVaryError, described
+from tfr_assets.sources.tables.dict_rows import DictRows, ShapesVaryError, describe_value
 from tfr_assets.sources.tables.python_values import Form, as_numpy
 from tfr_assets.sources.tables.schemas import check_same, conform, empty_batch, plain_schema
 
-_ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one a row)"
+_ACCEPTED = "Arrow tables, record batches or readers, pandas DataFrames, or dicts (one per row)"
 
 
 def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iterator[pa.RecordBatch]:
     """Calls `package.module:attribute` and yields its rows, in batches of one schema.
 
     Dicts may lack keys (null). Their schema is inferred from the first 10,000 rows or 16 MB, and holds from then on;
-    `sources.tables.python_values` says what becomes of which value. NaN in a pandas column of floats becomes null; in
+    `sources.tables.python_values` says what happens to which value. NaN in a pandas column of floats becomes null; in
     dicts and Arrow data it stays what it is.
 
     Args:
@@ -63,7 +63,7 @@ def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch
         for batch in table.to_batches():
             yield conform(batch, first)
     if first is None:
-        raise SourceError(f"{name}: gave no rows, and nothing that tells its columns. Give at least an empty table.")
+        raise SourceError(f"{name}: gave no rows, and nothing that shows its columns. Give at least an empty table.")
 
 
 def _again(found: Any, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -151,10 +151,10 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
         return
     if isinstance(value, Mapping):
         raise SourceError(
-            f"{name}: gave one dict. Yield dicts, one a row; a dict of columns: return pa.table(…) of it."
+            f"{name}: gave one dict. Yield dicts, one per row; a dict of columns: return pa.table(…) of it."
         )
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise SourceError(f"{name}: gave {described(value)}. It must return or yield {_ACCEPTED}.")
+        raise SourceError(f"{name}: gave {describe_value(value)}. It must return or yield {_ACCEPTED}.")
     rows = DictRows(name, forms or {})
     for index, item in enumerate(items_of(name, value)):
         if isinstance(item, Mapping):
@@ -165,7 +165,7 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
             yield from rows.flush()
             yield from tables
         else:
-            raise SourceError(f"{name}: item {index} is {described(item)}. {_row_remedy(item)}")
+            raise SourceError(f"{name}: item {index} is {describe_value(item)}. {_row_remedy(item)}")
     yield from rows.flush()
 
 

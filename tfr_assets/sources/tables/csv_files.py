@@ -127,7 +127,7 @@ class CsvReader:
         if last and "\n" in last and not start.tail.replace(b"\0", b"").rstrip().endswith(quote):
             raise SourceError(
                 f"{where}: a quote is opened and never closed; everything from {last[:40]!r} on would be one value. "
-                "Close it, or, if quotes have no meaning in this file, say `options: {quote_char: null}`."
+                "Close it, or, if quotes have no meaning in this file, set `options: {quote_char: null}`."
             )
 
     def _names(self, where: str, file: RawFile, text: BinaryIO) -> list[str]:
@@ -184,13 +184,13 @@ class CsvReader:
             if pa.types.is_binary(field.type) and field.name not in types:
                 raise SourceError(
                     f"{where}: column {field.name!r} holds bytes that are not {options.get('encoding', 'UTF-8')} text. "
-                    "Say the file's encoding, such as `options: {encoding: latin-1}`, "
-                    f"or `column_types: {{{field.name}: binary}}` if they are no text."
+                    "Set the file's encoding, such as `options: {encoding: latin-1}`, "
+                    f"or `column_types: {{{field.name}: binary}}` if they are not text."
                 )
         return reader, start
 
     def _header(self, begin: bytes, delimiter: str) -> list[str]:
-        """Returns the column names as far as they can be told from a file's first bytes, for messages."""
+        """Returns the column names as far as a file's first bytes show them, for messages."""
         if names := self.options.get("column_names"):
             return list(names)
         lines = begin.decode(self.options.get("encoding", "utf-8"), errors="replace").splitlines()
@@ -222,7 +222,7 @@ class CsvReader:
                 encoding = self.options.get("encoding", "UTF-8")
                 return SourceError(
                     f"{where}: {row}{name}: bytes that are not {encoding} text. "
-                    "Say the file's encoding, such as `options: {encoding: latin-1}`."
+                    "Set the file's encoding, such as `options: {encoding: latin-1}`."
                 )
             return SourceError(
                 f"{where}: {row}{name}: {problem:.100} cannot be read as {type_}. Correct it, or the type."
@@ -230,7 +230,7 @@ class CsvReader:
         if "straddling" in message:
             return SourceError(
                 f"{where}: a row is longer than {_BLOCK >> 20} MB, or a quote is opened and never closed. "
-                "If quotes have no meaning in this file, say `options: {quote_char: null}`."
+                "If quotes have no meaning in this file, set `options: {quote_char: null}`."
             )
         if match := re.search(
             r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)", message, re.S
@@ -238,7 +238,7 @@ class CsvReader:
             row, expected, found, content = match.groups()
             return SourceError(
                 f"{where}: row {row} has {found} values where {expected} are expected: {content[:80]!r}. "
-                "Correct it, or say `options: {delimiter: …}` or `quote_char` if columns are told apart otherwise."
+                "Correct it, or set `options: {delimiter: …}` or `quote_char` if columns are distinguished otherwise."
             )
         return SourceError(f"{where}: cannot be read as CSV: {message:.300}")
 

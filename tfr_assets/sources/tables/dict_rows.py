@@ -1,4 +1,4 @@
-"""Dicts, one a row → Arrow tables of one schema."""
+"""Dicts, one per row → Arrow tables of one schema."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -73,7 +73,9 @@ class DictRows:
             names = list(dict.fromkeys(key for row in rows for key in row))
             for key in names:
                 if not isinstance(key, str):
-                    raise SourceError(f"{self._name}: key {key!r} is {described(key)}. Keys of a row must be texts.")
+                    raise SourceError(
+                        f"{self._name}: key {key!r} is {describe_value(key)}. Keys of a row must be texts."
+                    )
             columns = {key: self._column(key, rows, start, None) for key in names}
             table = pa.table(columns)
             self._schema = table.schema
@@ -94,7 +96,7 @@ class DictRows:
             return as_numpy(value)
         except ArrayUnreadableError as error:
             where = f"{self._name}: row {self._start + len(self._rows)}, column {key!r}"
-            raise SourceError(f"{where}: {described(value)} {error}") from error
+            raise SourceError(f"{where}: {describe_value(value)} {error}") from error
 
     def _column(self, key: str, rows: Sequence[Mapping[str, Any]], start: int, type_: pa.DataType | None) -> pa.Array:
         values = [row.get(key) for row in rows]
@@ -115,10 +117,10 @@ class DictRows:
             known = f", but the rows before {start} made the column {type_}" if type_ is not None else ""
             remedy = _remedy(error)
             if type_ is not None and pa.types.is_null(type_):
-                known = f", but no row before {start} had a value that tells the type"
+                known = f", but no row before {start} had a value that shows the type"
                 remedy = "Yield Arrow tables, which have a schema."
             raise SourceError(
-                f"{where}: {repr(value).split(chr(10))[0]:.60} is {described(value)}{known}. {remedy} ({error})"
+                f"{where}: {repr(value).split(chr(10))[0]:.60} is {describe_value(value)}{known}. {remedy} ({error})"
             ) from error
 
 
@@ -147,6 +149,6 @@ def _size(value: Any) -> int:
     return int(getattr(value, "nbytes", 8))
 
 
-def described(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Returns what messages call a value."""
     return "None" if value is None else f"a value of type {type(value).__name__}"

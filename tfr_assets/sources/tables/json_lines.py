@@ -1,4 +1,4 @@
-"""JSON lines → Arrow: one object a line. Column types hold for the whole input, as in `csv_text`."""
+"""JSON lines → Arrow: one object per line. Column types hold for the whole input, as in `csv_text`."""
 
 import json
 import re
@@ -72,7 +72,7 @@ class JsonReader:
         """Yields the rows of all files in order, in batches of one schema, each with its file's number.
 
         Args:
-            files: Files of one object a line.
+            files: Files of one object per line.
             types: Of each column. None: as the first block of the first file suggests.
 
         Raises:
@@ -115,7 +115,7 @@ def _blocks(where: str, text: BinaryIO) -> Iterator[tuple[int, bytes]]:
             start = block[:512].lstrip(b"\xef\xbb\xbf \t\r\n") if line == 1 else b"{"
             if start.startswith(b"["):
                 raise SourceError(
-                    f"{where}: is one JSON array, not JSON lines (one object a line). "
+                    f"{where}: is one JSON array, not JSON lines (one object per line). "
                     "Convert it, such as by `jq -c '.[]'`, or read it by a `callable`."
                 )
             if hint := guess(block[:512]) if line == 1 else "":
@@ -194,8 +194,8 @@ def _locate(first: int, block: bytes, message: str, given: Collection[str]) -> t
     if (match := _CHANGED.search(problem)) and (key := match[1]) in given:
         problem = _CHANGED.sub(r"key '\1' is a \3 here, but a \2 by `column_types`", problem)
         remedy = (
-            f"JSON tells texts from numbers, which `column_types` does not change: correct the data, take {key!r} "
-            "out of `column_types`, or read the file by a `callable`."
+            f"JSON distinguishes texts from numbers, which `column_types` does not change: correct the data, take "
+            f"{key!r} out of `column_types`, or read the file by a `callable`."
         )
     problem = _CHANGED.sub(r"key '\1' is \3 here, but \2 in a line before", problem)
     rows = [number for number, line in enumerate(block.split(b"\n"), first) if line.strip()]

@@ -77,7 +77,7 @@ def as_arrow(values: Sequence[Any], type_: pa.DataType | None = None, form: Form
 
 
 def _array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
-    """Returns what Arrow makes of values; TypeError, if it passed over a part of one."""
+    """Returns what Arrow makes of values; TypeError, if it skipped a part of one."""
     array = pa.array(values, type_)
     _check_kept(values, array.type)
     return array

@@ -1,6 +1,6 @@
 """Values that a file holds once and repeats: a dictionary of a few kB can become gigabytes of rows.
 
-How large rows become is then not told by the file's size, but by its dictionaries, which are looked at first.
+The file's size then does not show how large rows become; its dictionaries do, which are looked at first.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,7 +3,7 @@
 The records are copied as they are; how they are parsed does not change.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,16 @@ from tfr_assets.records.frames.manifest import Manifest, manifest_problem
 from tfr_assets.records.frames.scan import scan_stream
 from tfr_assets.records.kernels.digest import to_text
 from tfr_assets.storage.atomic import atomic_file
-from tfr_assets.units import MAX_RECORD_BYTES
+from tfr_assets.units import MAX_RECORD_BYTES, Advance
 
 _OPTIONS = "group_size:1"  # a record can be had without decompressing its neighbours
 _SHOWN = 20  # faults
-Progress = Callable[[int], None]
 
 
-def export_array_record(paths: Iterable[Path], target: Path, progress: Progress | None = None) -> int:
+def export_array_record(paths: Iterable[Path], target: Path, progress: Advance | None = None) -> int:
     """Copies all records of TFRecord files, of any compression, into one ArrayRecord file.
 
-    Every CRC is checked on the way, and a file that has a manifest is held against it.
+    Every CRC is checked on the way, and a file that has a manifest is compared with it.
 
     Args:
         paths: The files, in order.
@@ -67,7 +66,7 @@ def _writing(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _copy(path: Path, writer: Any, target: Path, progress: Progress | None) -> int:
+def _copy(path: Path, writer: Any, target: Path, progress: Advance | None) -> int:
     def visit(buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         view = buffer.data
         with _writing(target):
@@ -78,7 +77,7 @@ def _copy(path: Path, writer: Any, target: Path, progress: Progress | None) -> i
 
     manifest = Manifest.load(path)
     if problem := manifest_problem(path):
-        raise DamagedFile(f"cannot export {path}: its manifest vouches for nothing: {problem}; write it again")
+        raise DamagedFile(f"cannot export {path}: its manifest is invalid: {problem}; write it again")
     longest = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
     try:
         with path.open("rb", buffering=0) as file:
@@ -90,7 +89,7 @@ def _copy(path: Path, writer: Any, target: Path, progress: Progress | None) -> i
         raise DamagedFile(f"cannot export {path}: {error.strerror or error}; write it again") from error
     faults = [str(fault) for fault in scan.faults]
     if manifest and not faults and (scan.records, to_text(scan.digest)) != (manifest.records, manifest.digest):
-        faults.append(f"{path}: {scan.records} records, other than the {manifest.records} that its manifest tells of")
+        faults.append(f"{path}: {scan.records} records, its manifest says {manifest.records}")
     if faults:
         raise DamagedFile(f"cannot export {path}; write it again:\n" + "\n".join(f"  {fault}" for fault in faults))
     return scan.records

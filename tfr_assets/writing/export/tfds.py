@@ -2,7 +2,7 @@
 
     dataset_info.json   name, splits, records of every shard
     features.json       how a record is parsed; see `writing.export.tfds_features`
-    ….labels.txt        names of classes, one a line
+    ….labels.txt        names of classes, one per line
 
 Without `dataset_info.json` nothing is loaded: it goes before anything changes, and comes last.
 """
@@ -18,7 +18,7 @@ from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.writing.export.tfds_features import LABELS, UNKNOWN, ImageFacts, features_dict, label_files
 
 INFO, FEATURES = "dataset_info.json", "features.json"
-VERSION = "1.0.0"  # TensorFlow Datasets asks for one; ours are told apart by fingerprints
+VERSION = "1.0.0"  # TensorFlow Datasets asks for one; ours are distinguished by fingerprints
 
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 Json = dict[str, Any]

@@ -26,6 +26,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from tfr_assets.errors import SourceChanged
 from tfr_assets.records.schema.features import (
     FLAT_VALUES,
     NARROW_TYPES,
@@ -36,6 +37,7 @@ from tfr_assets.records.schema.features import (
     Kind,
 )
 from tfr_assets.sources import Inventory
+from tfr_assets.sources.landing.landed import landing_problem
 
 Json = dict[str, Any]
 LABELS = ".labels.txt"
@@ -63,11 +65,17 @@ UNKNOWN = ImageFacts()
 
 
 def image_facts(inventory: Inventory) -> ImageFacts:
-    """Returns what the listing of a folder of images tells of them all; of other raw data, that nothing is known."""
+    """Returns what the listing of a folder of images says of them all; of other raw data, that nothing is known.
+
+    Raises:
+        SourceChanged: The listing is missing or damaged.
+    """
     found: dict[str, set[Any]] = {fact: set() for fact in ("format", "height", "width", "channels")}
     names = inventory.listing.names if inventory.listing else []
     columns = {name: fact for name in names for fact in found if name.endswith(f"image/{fact}")}
     for part in inventory.landed if columns else ():
+        if problem := landing_problem(part):
+            raise SourceChanged(f"{part.path}: {problem}. Materialize raw again.")
         table = pq.read_table(part.path, columns=list(columns))
         for name, fact in columns.items():
             found[fact].update(table[name].unique().to_pylist())

@@ -3,9 +3,7 @@
     sharded_threads       a file a thread at a time                                 the fastest, for several files
     sharded_processes     a file a process at a time, rows sent through pipes
     single_writer_queue   threads encode → bounded queue → one thread writes        the fastest, for one file
-    locked                threads encode, each writes while it holds a lock         order of records: any
-    serial                one thread does everything
 
-All but `locked` give the same bytes, with any number of workers. Each file is whole or not there; an error in one does
-not touch the others; memory does not grow with the data, as far as that comes bit by bit.
+All give the same bytes, with any number of workers; `registry` lists them. Each file is whole or not there; an
+error in one does not touch the others; memory does not grow with the data, as far as that comes bit by bit.
 """

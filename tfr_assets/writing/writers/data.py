@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.tables.callables import as_tables, batches_of, items_of, tables_of
-from tfr_assets.sources.tables.dict_rows import described
+from tfr_assets.sources.tables.dict_rows import describe_value
 from tfr_assets.sources.tables.python_values import Form, as_arrow, as_numpy, is_array_like, native
 from tfr_assets.sources.tables.schemas import empty_batch
 from tfr_assets.writing.writers.payloads import PAYLOADS
@@ -18,7 +18,7 @@ _NAME = "data"  # what messages call it
 _BATCH_RECORDS, _BATCH_BYTES = 4_096, 4 << 20  # of records that are serialized already
 _ACCEPTED = (
     "an Arrow table, batch, reader or dataset, a DataFrame of pandas or polars, a dict of columns, or an iterable of "
-    "such tables, of dicts (one a row), of messages such as tf.train.Example, or bytes"
+    "such tables, of dicts (one per row), of messages such as tf.train.Example, or bytes"
 )
 _BYTES = bytes | bytearray | memoryview
 
@@ -43,14 +43,14 @@ def as_batches(data: Any, forms: Mapping[str, Form]) -> tuple[bool, Iterator[pa.
     if (tables := as_tables(_NAME, data)) is not None:
         return False, batches_of(_NAME, tables)
     if isinstance(data, str | _BYTES) or not isinstance(data, Iterable):
-        raise SourceError(f"{_NAME}: is {described(data)}; give {_ACCEPTED}")
+        raise SourceError(f"{_NAME}: is {describe_value(data)}; give {_ACCEPTED}")
     items = items_of(_NAME, data)
     head = list(islice(items, 1))
     items = chain(head, items)
     if head and _is_record(head[0]):
         return True, _of_payloads(items)
     if head and isinstance(head[0], str | int | float | None):
-        raise SourceError(f"{_NAME}: item 0 is {described(head[0])}; give {_ACCEPTED}")
+        raise SourceError(f"{_NAME}: item 0 is {describe_value(head[0])}; give {_ACCEPTED}")
     return False, batches_of(_NAME, tables_of(_NAME, items, forms))
 
 
@@ -98,8 +98,8 @@ def _check_is_column(name: object, values: Any) -> None:
     """Refuses what iterates over something else than a column's values: keys, letters, an order by chance."""
     if isinstance(values, Mapping | Set | str | _BYTES):
         raise SourceError(
-            f"{_NAME}: column {name!r} is {described(values)}. Give a list or array of its values; for rows, "
-            "give a list of dicts, one a row"
+            f"{_NAME}: column {name!r} is {describe_value(values)}. Give a list or array of its values; for rows, "
+            "give a list of dicts, one per row"
         )
     if hasattr(values, "column_names") or (hasattr(values, "columns") and not isinstance(values, np.ndarray)):
         raise SourceError(

@@ -9,8 +9,8 @@ import pyarrow as pa
 from tfr_assets.errors import TfrError
 from tfr_assets.records.examples.encoder import Frames
 from tfr_assets.records.examples.writer import FileWriter
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.report import Report
+from tfr_assets.writing.writers.outcome import Report
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class OpenShards:
             file.__exit__(_UnfinishedError, _UnfinishedError(), None)
 
     def append(self, shard: int, frames: Iterable[Frames]) -> None:
-        """Writes frames behind those that the shard has.
+        """Writes frames after those that the shard has.
 
         Args:
             shard: Number of the shard.
@@ -124,7 +124,7 @@ def write_pieces(plan: WritePlan, pieces: Iterable[Piece | End], report: Report)
     Args:
         plan: What they are pieces of.
         pieces: Those of one shard in order; shards may alternate.
-        report: Told what becomes of the shards.
+        report: Is called with what happens to the shards.
     """
     encoder = plan.encoder()
     with OpenShards(plan, report) as shards:

@@ -1,7 +1,7 @@
 """Data → the rows of shards, as Arrow batches.
 
 Data whose length is known is cut into consecutive shards that differ by one row at most, as `layout.assign_rows` cuts
-a dataset. Data that only its end tells the length of is dealt out while it comes: the first 4 MB are looked at, to
+a dataset. Data of unknown length is distributed while it comes: the first 4 MB are looked at, to
 see how many rows `block` are 1 MB (4,096 at the most, and so few that all shards get some of these rows), and
 
     row r goes to shard (r // block) % shards
@@ -114,7 +114,7 @@ def rows_of(data: Any, shards: int) -> Rows:
         shards: Number of shards.
 
     Raises:
-        SourceError: It is no data, there is nothing that tells its columns, or its beginning is inconsistent.
+        SourceError: It is no data, there is nothing that shows its columns, or its beginning is inconsistent.
     """
     forms: dict[str, Form] = {}
     while True:

@@ -1,8 +1,8 @@
 """`sharded_processes`: as `sharded_threads`, but each worker is a process, to which its rows are sent through a pipe.
 
 A process takes the plan and its rows, as an Arrow stream, from standard input, and tells on standard output what
-becomes of the shards. When either side ends early, the other finds its pipe closed: nobody is left behind, and no shard
-that has not come to its end.
+becomes of the shards. When either side ends early, the other finds its pipe closed: no process is left behind, and no
+shard that has not come to its end.
 """
 
 import fcntl
@@ -17,29 +17,30 @@ import pyarrow as pa
 
 from tfr_assets.errors import TfrError, WriteError
 from tfr_assets.layout import index_path
+from tfr_assets.processes import how_it_ended
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.atomic import remove_abandoned
-from tfr_assets.writing.writers.crew import Crew
+from tfr_assets.writing.writers.outcome import NothingLeftError, Report
 from tfr_assets.writing.writers.pieces import End, Piece, write_pieces
-from tfr_assets.writing.writers.plan import WritePlan
 from tfr_assets.writing.writers.process import fresh_process, messages
-from tfr_assets.writing.writers.report import NothingLeftError, Report
 from tfr_assets.writing.writers.rows import Rows
 from tfr_assets.writing.writers.sharded_threads import write_shards
+from tfr_assets.writing.writers.thread_group import ThreadGroup
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 _PIPE_BYTES = 1 << 20
 
 
 def sharded_processes(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes shards in parallel, each in one process; see `Writer`."""
+    """Writes shards in parallel, each in one process; see `WriteFunction`."""
     write_shards(plan, rows, report, _write_in_process)
 
 
-def _write_in_process(crew: Crew, plan: WritePlan, pieces: Iterable[Piece | End], report: Report) -> None:
+def _write_in_process(group: ThreadGroup, plan: WritePlan, pieces: Iterable[Piece | End], report: Report) -> None:
     with fresh_process(__name__) as process:
         with suppress(OSError):  # more than an unprivileged user may have
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        crew.start(_listen, process.stdout, report)
+        group.start(_listen, process.stdout, report)
         with suppress(BrokenPipeError):  # it has ended early, and its exit code tells why
             _send(plan, pieces, process.stdin)
             process.stdin.close()
@@ -48,11 +49,10 @@ def _write_in_process(crew: Crew, plan: WritePlan, pieces: Iterable[Piece | End]
         for path in plan.paths:  # others hold theirs as long as they live
             remove_abandoned(path)
             remove_abandoned(index_path(path))
-        how = f"ended with exit code {code}" if code > 0 else f"was killed by {signal.Signals(-code).name}"
         hint = "The system may have run out of memory: use fewer workers" if code == -signal.SIGKILL else "Run it again"
         raise WriteError(
-            f"a worker process {how}; shards in {plan.paths[0].parent} that were finished before are whole, and "
-            f"nothing was left of the others. {hint}, or use the writer 'sharded_threads'"
+            f"a worker process {how_it_ended(code)}; shards in {plan.paths[0].parent} that were finished before are "
+            f"whole, and nothing was left of the others. {hint}, or use the writer 'sharded_threads'"
         )
 
 
@@ -100,7 +100,7 @@ class _SentReport:
 def main() -> None:
     """Is the worker: writes what it is sent; what is not finished when the input ends is removed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(NothingLeftError, EOFError):  # the caller is gone, and nobody is left to tell
+    with suppress(NothingLeftError, EOFError):  # the caller is gone
         write_pieces(pickle.load(sys.stdin.buffer), _received(sys.stdin.buffer), _SentReport(messages()))
 
 

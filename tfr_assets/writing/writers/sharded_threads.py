@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from tfr_assets.writing.writers.crew import Channel, Crew
+from tfr_assets.writing.writers.outcome import Report
 from tfr_assets.writing.writers.pieces import End, Piece, write_pieces
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.report import Report
 from tfr_assets.writing.writers.rows import Rows, StreamRows, TableRows
+from tfr_assets.writing.writers.thread_group import Channel, ThreadGroup
+from tfr_assets.writing.writers.write_plan import WritePlan
 
-_WAITING = 2  # pieces a worker, so that it need not wait while the next is drawn
+_WAITING = 2  # pieces per worker, so that it need not wait while the next is drawn
 
-Work = Callable[[Crew, WritePlan, Iterable[Piece | End], Report], None]
+Work = Callable[[ThreadGroup, WritePlan, Iterable[Piece | End], Report], None]
 
 
 def sharded_threads(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes shards in parallel, each in one thread; see `Writer`."""
+    """Writes shards in parallel, each in one thread; see `WriteFunction`."""
     write_shards(plan, rows, report, _write_pieces)
 
 
-def _write_pieces(_: Crew, plan: WritePlan, pieces: Iterable[Piece | End], report: Report) -> None:
+def _write_pieces(_: ThreadGroup, plan: WritePlan, pieces: Iterable[Piece | End], report: Report) -> None:
     write_pieces(plan, pieces, report)
 
 
@@ -29,26 +29,26 @@ def write_shards(plan: WritePlan, rows: Rows, report: Report, work: Work) -> Non
         plan: What to write.
         rows: Where they are all there, a worker takes the next shard when it is done with one; otherwise each has its
             share of the shards, and is handed what comes for them.
-        report: Told what becomes of the shards.
+        report: Is called with what happens to the shards.
         work: What a worker does with the pieces of its shards, in a thread of its own.
     """
     workers = range(min(plan.workers, len(plan.paths)))
-    with Crew() as crew:
+    with ThreadGroup() as group:
         if isinstance(rows, StreamRows):
-            inboxes: list[Channel[Piece | End]] = [Channel(crew, _WAITING) for _ in workers]
+            inboxes: list[Channel[Piece | End]] = [Channel(group, _WAITING) for _ in workers]
             for inbox in inboxes:
-                crew.start(work, crew, plan, inbox, report)
+                group.start(work, group, plan, inbox, report)
             for piece in rows.pieces():
                 inboxes[piece.shard % len(inboxes)].put(piece)
             for inbox in inboxes:
                 inbox.close()
             return
-        shards: Channel[int] = Channel(crew, len(plan.paths))
+        shards: Channel[int] = Channel(group, len(plan.paths))
         for shard in range(len(plan.paths)):
             shards.put(shard)
         shards.close()
         for _ in workers:
-            crew.start(work, crew, plan, crew.watched(_pieces_of(rows, shards)), report)
+            group.start(work, group, plan, group.watched(_pieces_of(rows, shards)), report)
 
 
 def _pieces_of(rows: TableRows, shards: Iterable[int]) -> Iterator[Piece | End]:

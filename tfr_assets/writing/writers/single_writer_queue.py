@@ -9,36 +9,36 @@ from collections.abc import Iterable
 from tfr_assets.errors import TfrError
 from tfr_assets.records.arrow.buffers import Pool
 from tfr_assets.records.examples.encoder import Frames
-from tfr_assets.writing.writers.crew import Channel, Crew, OrderedChannel
+from tfr_assets.writing.writers.outcome import Report
 from tfr_assets.writing.writers.pieces import End, OpenShards, Piece
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.report import Report
 from tfr_assets.writing.writers.rows import Rows
+from tfr_assets.writing.writers.thread_group import Channel, OrderedChannel, ThreadGroup
+from tfr_assets.writing.writers.write_plan import WritePlan
 
-_WAITING = 2 << 20  # bytes a worker that may wait to be written: more would not stay in the cache
+_WAITING = 2 << 20  # bytes per worker that may wait to be written: more would not stay in the cache
 
 Encoded = tuple[Piece | End, Frames | TfrError | MemoryError | None]
 
 
 def single_writer_queue(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes one file at a time as fast as one thread can write; see `Writer`.
+    """Writes one file at a time as fast as one thread can write; see `WriteFunction`.
 
     Where the plan asks for no order, records come as they are ready, and equal data need not give equal files.
 
     Args:
         plan: What to write.
         rows: The rows.
-        report: Told what becomes of the shards.
+        report: Is called with what happens to the shards.
     """
     encoders = max(1, plan.workers - 1)  # a thread more than there are processors would only be in the others' way
-    with Crew() as crew:
-        pieces: Channel[tuple[int, Piece | End]] = Channel(crew, 1)
+    with ThreadGroup() as group:
+        pieces: Channel[tuple[int, Piece | End]] = Channel(group, 1)
         kind = OrderedChannel if plan.ordered else Channel
-        encoded: Channel[tuple[int, Encoded]] = kind(crew, plan.workers * _WAITING, encoders, _bytes)
+        encoded: Channel[tuple[int, Encoded]] = kind(group, plan.workers * _WAITING, encoders, _bytes)
         memory = Pool()
         for _ in range(encoders):
-            crew.start(_encode, plan, pieces, memory, encoded)
-        crew.start(_write, plan, encoded, report)
+            group.start(_encode, plan, pieces, memory, encoded)
+        group.start(_write, plan, encoded, report)
         for numbered in enumerate(rows.pieces()):
             pieces.put(numbered)
         pieces.close()

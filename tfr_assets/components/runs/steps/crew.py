@@ -14,6 +14,7 @@ from multiprocessing.reduction import send_handle
 from typing import Any, Self
 
 from tfr_assets.components.runs.steps.template import Definitions
+from tfr_assets.processes import how_it_ended
 
 PRELOAD = "tfr_assets.components.runs.preload"
 STEPS_PER_WORKER = 200  # then a fresh one takes its place: what user code leaves behind does not add up for ever
@@ -60,7 +61,6 @@ class Worker:
         pid: Its process.
         channel: Takes steps and gives events.
         handle: Becomes readable when the process ends, whoever holds the other end of the channel.
-        early: Whether it was forked before the template had imported everything.
         steps: How many it was given.
         killed_because: Why it was killed here, if it was.
     """
@@ -69,7 +69,6 @@ class Worker:
     pid: int
     channel: Connection
     handle: int
-    early: bool = False
     steps: int = 0
     killed_because: str = ""
 
@@ -104,26 +103,21 @@ class Template:
             job: What it loads: a reconstructable job, or `Definitions`.
         """
         self._requests, theirs = Pipe()
-        self._first, worker = Pipe()
-        self._complete, self._first_is_there = False, False
+        self._is_ready = False
         code = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid())
-        with worker:
-            with theirs:
-                # in a process group of its own: Ctrl-C is for the run's process, which tells the workers, once
-                self.process = subprocess.Popen(
-                    [sys.executable, "-c", code], pass_fds=[theirs.fileno()], process_group=0, stdin=subprocess.DEVNULL
-                )
-            with suppress(TemplateDied):  # if it died at once, `fork` says so, and how
-                self._request("prepare", preload, job)
-                self._pass(worker.fileno())
+        with theirs:
+            # in a process group of its own: Ctrl-C is for the run's process, which tells the workers, once
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code], pass_fds=[theirs.fileno()], process_group=0, stdin=subprocess.DEVNULL
+            )
+        with suppress(TemplateDied):  # if it died at once, `fork` says so, and how
+            self._request("prepare", preload, job)
 
-    @property
-    def complete(self) -> bool:
-        """Whether it has imported everything."""
-        with suppress(TemplateDied):
-            while not self._complete and self._requests.poll():
-                self._receive()
-        return self._complete
+    def ready_within(self, seconds: float) -> bool:
+        """Waits until it has imported everything; returns whether `fork` will answer at once, or raise."""
+        if not self._is_ready and self._requests.poll(seconds):
+            self._is_ready = True
+        return self._is_ready
 
     def fork(self) -> Worker:
         """Returns a new worker.
@@ -131,17 +125,13 @@ class Template:
         Raises:
             TemplateDied: It ended.
         """
-        if not self._first_is_there:
-            channel, self._first_is_there, early = self._first, True, True
-        else:
-            channel, theirs = Pipe()
-            with theirs:
-                self._request("fork")
-                self._pass(theirs.fileno())
-            early = not self.complete
+        channel, theirs = Pipe()
+        with theirs:
+            self._request("fork")
+            self._pass(theirs.fileno())
         pid = self._expect("forked")
         try:
-            return Worker(self, pid, channel, os.pidfd_open(pid), early)
+            return Worker(self, pid, channel, os.pidfd_open(pid))
         except ProcessLookupError as error:  # only its parent's end makes it vanish unasked
             raise self._died() from error
 
@@ -156,8 +146,6 @@ class Template:
 
     def close(self) -> None:
         """Ends it, and with it all workers; it has nothing to tidy up, and may be busy importing."""
-        if not self._first_is_there:
-            self._first.close()
         self._requests.close()
         self.process.kill()
         self.process.wait()
@@ -184,7 +172,7 @@ class Template:
             message = self._requests.recv()
         except (EOFError, OSError) as error:
             raise self._died() from error
-        self._complete = self._complete or message[0] == "complete"
+        self._is_ready = True
         return message
 
     def _died(self) -> TemplateDied:
@@ -192,7 +180,7 @@ class Template:
             code = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return TemplateDied("closed its connection")
-        return TemplateDied(ending(code))
+        return TemplateDied(how_it_ended(code))
 
 
 _prepared: list[Template] = []
@@ -235,6 +223,10 @@ class Crew:
     def busy(self) -> list[str]:
         """The keys of the steps that are being executed."""
         return list(self._busy)
+
+    def ready_within(self, seconds: float) -> bool:
+        """Waits until workers can be forked; returns whether `start` will not have to."""
+        return self._template is None or self._template.ready_within(seconds)
 
     def start(self, key: str, state: Any) -> None:
         """Gives a step to a worker.
@@ -322,12 +314,7 @@ class Crew:
             self._template.close()  # and with it who has not ended
 
     def _free_worker(self) -> Worker:
-        while self._idle:
-            worker = self._idle.pop()
-            if not (worker.early and worker.template.complete):
-                return worker
-            worker.close()  # by now there are some that need not import anything
-        return self._hire()
+        return self._idle.pop() if self._idle else self._hire()
 
     def _hire(self) -> Worker:
         for _ in range(2):
@@ -353,10 +340,3 @@ def _how_it_died(worker: Worker) -> Died:
         return Died(worker.pid, worker.template.reap(worker.pid), killed_because=worker.killed_because)
     except TemplateDied as error:
         return Died(worker.pid, None, str(error), worker.killed_because)
-
-
-def ending(code: int) -> str:
-    """Returns how a process ended: `was killed by signal 9 (SIGKILL)`, `ended with exit code 3`."""
-    if code >= 0:
-        return f"ended with exit code {code}"
-    return f"was killed by signal {-code} ({signal.Signals(-code).name})"

@@ -2,11 +2,9 @@
 
 Started as `python -c "... main(DESCRIPTOR, PARENT)"` by `crew`, which sends requests, with the sockets of workers:
 
-    ("prepare", preload, job)  import; load the job; fork a first worker as soon as Dagster is there → ("forked", pid)
-    ("fork",)                  fork another one                                                     → ("forked", pid)
-    ("reap", pid)              wait for one that ended                                              → ("ended", status)
-
-`("complete",)` is sent once, when all is imported; until then requests are served between two imports.
+    ("prepare", preload, job)  import what steps need, and load the job  → ("ready",)
+    ("fork",)                  fork a worker                             → ("forked", pid)
+    ("reap", pid)              wait for one that ended                   → ("ended", status)
 """
 
 import ctypes
@@ -22,6 +20,8 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from typing import Any, NoReturn
+
+from tfr_assets.records.kernels.compile_progress import show_as
 
 _PR_SET_PDEATHSIG = 1
 _SIGNALS_TO_IGNORE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the run's process decides, and tells by closing
@@ -49,6 +49,7 @@ def main(descriptor: int, parent: int) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
     gc.disable()  # imports leave little garbage, and looking for it takes a third of their time
     warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+    show_as("line")  # the bar is the run's
     try:
         _serve(Connection(descriptor))
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -68,18 +69,13 @@ def end_with(parent: int, number: int = signal.SIGKILL) -> None:
 
 def _serve(requests: Connection) -> None:
     _, preload, job = requests.recv()
-    socket = recv_handle(requests)
     import_module("tfr_assets.components.runs.steps.worker")
     _load(job)
-    requests.send(("forked", _fork(requests, socket)))
-    modules = list(reversed(import_module(preload).MODULES))
+    for module in import_module(preload).MODULES:
+        with suppress(ImportError):
+            import_module(module)
+    requests.send(("ready",))
     while True:
-        if modules and not requests.poll():
-            with suppress(ImportError):
-                import_module(modules.pop())
-            if not modules:
-                requests.send(("complete",))
-            continue
         kind, *arguments = requests.recv()
         if kind == "fork":
             requests.send(("forked", _fork(requests, recv_handle(requests))))
@@ -113,6 +109,7 @@ def _fork(requests: Connection, socket: int) -> int:
         return pid
     os.set_inheritable(socket, False)
     gc.enable()
+    show_as("nothing")  # the template compiles the same ones at the same time
     try:
         end_with(template)
         requests.close()

@@ -19,7 +19,8 @@ from dagster._core.executor.base import Executor
 from dagster._utils.error import SerializableErrorInfo
 
 from tfr_assets.components.runs.steps.assignment import Assignment, Over, fingerprint
-from tfr_assets.components.runs.steps.crew import PATIENCE, Crew, Died, TemplateDied, ending
+from tfr_assets.components.runs.steps.crew import PATIENCE, Crew, Died, TemplateDied
+from tfr_assets.processes import how_it_ended
 
 STOPPING = "stopping the running steps"  # how the event starts that tells of an interrupt
 _STOPPING = f"{STOPPING}; those that have not ended in {PATIENCE:g} s are killed, or at once if you interrupt again"
@@ -97,6 +98,8 @@ class WarmExecutor(Executor):
                 stopping = True
                 active.mark_interrupted()
                 crew.interrupt()
+            if not (stopping or crew.ready_within(_POLL_SECONDS)):
+                continue
             while not stopping and (steps := active.get_steps_to_execute(self.max_concurrent - len(crew.busy))):
                 for step in steps:
                     yield DagsterEvent.step_worker_starting(
@@ -148,7 +151,7 @@ def _died(key: str, died: Died) -> SerializableErrorInfo:
     """Returns the words for a worker that ended while it executed a step."""
     if died.status is None:
         return _template_died(died.template)
-    says = f"step {key}: its process {died.pid} {ending(died.status)}"
+    says = f"step {key}: its process {died.pid} {how_it_ended(died.status)}"
     if died.status == -signal.SIGKILL and died.killed_because:
         says += f", by this run: {died.killed_because}. Launch the run again"
     elif died.status == -signal.SIGKILL:

@@ -1,11 +1,11 @@
 """tf.data service: reading and parsing in processes of their own, the way it outgrows one machine.
 
-    dispatcher: which worker reads which piece ─┐
-    worker: pieces → batch → parse ─────────────┼→ this process: batches of the size asked for → prefetch
+    dispatcher: which worker reads which range ─┐
+    worker: ranges → batch → parse ─────────────┼→ this process: batches of the size asked for → prefetch
     worker: …                                  ─┘
 
-A piece goes to the next worker that is free, so that every record comes once in every epoch, in no particular order.
-tf.data service alone promises no more than that none comes twice: when a worker dies, its piece is lost, and training
+A range goes to the next worker that is free, so that every record comes once in every epoch, in no particular order.
+tf.data service alone promises only that none comes twice: when a worker dies, its range is lost, and training
 waits for it without end. So the processes are watched while batches come, and the records are counted.
 """
 
@@ -16,13 +16,19 @@ from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from tfr_assets.errors import ConfigError, SourceError
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
-from tfr_assets.reading.readers.generated import generated
+from tfr_assets.errors import SourceError
+from tfr_assets.reading.locate.record_files import RecordFiles
+from tfr_assets.reading.readers.generators import from_generator
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.reading.readers.processes.start import Process, close_all
-from tfr_assets.reading.readers.source import chunks_in_turn, counted_batches, rebatched, refuse, verified_batches
+from tfr_assets.reading.readers.serialized_records import (
+    assert_batch_count,
+    chunks_in_turn,
+    rebatch,
+    refuse,
+    verify_batches,
+)
 from tfr_assets.reading.tensors.media import decoder
 from tfr_assets.reading.tensors.spec import Tensors
 
@@ -34,29 +40,25 @@ _BATCH, _LOOKED, _END = range(3)
 def data_service(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     """Reads and parses in `options.workers` processes of a tf.data service, which live as long as the dataset.
 
-    The workers run TensorFlow's own reader. With `on_error="raise"`, this process verifies all files first, and then,
-    with every batch, that they are still the ones that it verified.
+    The workers run TensorFlow's own reader, which reads no remote files and leaves no damaged records out. With
+    `on_error="raise"`, this process verifies all files first, and then, with every batch, that they are still the ones
+    that it verified.
 
     Raises:
-        ConfigError: Damaged records shall be left out, or files are remote: both take more than TensorFlow's reader.
         SourceError: A process did not start.
     """
-    if options.on_error == "skip":
-        raise ConfigError("reader 'data_service' cannot leave damaged records out; use another with on_error='skip'")
-    if is_remote(files.paths[0]):
-        raise ConfigError("reader 'data_service' reads local files only; use another for a URL")
     inner = dataclasses.replace(options, drop_remainder=False, decode={}, on_error="unchecked")
     parse = parse_batch(files, inner)
-    serialized = rebatched(chunks_in_turn(files, inner, options.cycle_length, options.calls), inner, None)
+    serialized = rebatch(chunks_in_turn(files, inner, options.cycle_length, options.calls), inner, None)
     parsed = serialized.map(parse, options.calls, deterministic=False)
     processes = [Process.start(_MODULE, "dispatch")] + [Process.start(_MODULE, "work") for _ in range(options.workers)]
     served = parsed.apply(
         tf.data.experimental.service.distribute(
-            tf.data.experimental.service.ShardingPolicy.DYNAMIC, _introduced(processes)
+            tf.data.experimental.service.ShardingPolicy.DYNAMIC, _connect(processes)
         )
     )
-    found = verified_batches(_watched(served, lambda: parse(tf.zeros((0,), tf.string)), processes), files, options)
-    found = counted_batches(found.rebatch(options.batch_size, options.drop_remainder), files, options)
+    found = verify_batches(_watch(served, lambda: parse(tf.zeros((0,), tf.string)), processes), files, options)
+    found = assert_batch_count(found.rebatch(options.batch_size, options.drop_remainder), files, options)
     if options.decode:
         found = found.map(decoder(options.decode), options.calls, options.deterministic)
     dataset = found.prefetch(tf.data.AUTOTUNE)
@@ -64,7 +66,7 @@ def data_service(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     return dataset
 
 
-def _introduced(processes: list[Process]) -> str:
+def _connect(processes: list[Process]) -> str:
     """Tells the workers of the dispatcher, and returns its address when all are ready."""
     dispatcher, *workers = processes
     try:
@@ -79,7 +81,7 @@ def _introduced(processes: list[Process]) -> str:
     return address
 
 
-def _watched(served: tf.data.Dataset, nothing: Callable[[], Tensors], processes: list[Process]) -> tf.data.Dataset:
+def _watch(served: tf.data.Dataset, nothing: Callable[[], Tensors], processes: list[Process]) -> tf.data.Dataset:
     """Returns what is served, and an error as soon as one of the processes is gone.
 
     Two branches race: one gives batches and then a mark of their end, the other looks at the processes now and then.
@@ -92,13 +94,13 @@ def _watched(served: tf.data.Dataset, nothing: Callable[[], Tensors], processes:
 
     def look() -> Iterator[str]:
         while True:
-            gone = [process.ended() for process in processes if not process.is_alive()]
+            gone = [process.describe_end() for process in processes if not process.is_alive()]
             yield f"tf.data service: {gone[0]}; records are lost, read again" if gone else ""
             time.sleep(_LOOK)
 
-    looks = generated(look, tf.TensorSpec((), tf.string))
+    looks = from_generator(look, tf.TensorSpec((), tf.string))
     end = tf.data.Dataset.from_tensors(_END)
-    batches = served.map(_marked(_BATCH)).concatenate(end.map(lambda end: (nothing(), end)))
+    batches = served.map(_mark(_BATCH)).concatenate(end.map(lambda end: (nothing(), end)))
     # its elements are passed on, because what loops without giving any cannot be cancelled
     watching = looks.map(lambda problem: (nothing(), refuse(_LOOKED, problem)))
 
@@ -111,5 +113,5 @@ def _watched(served: tf.data.Dataset, nothing: Callable[[], Tensors], processes:
     return until_end.filter(lambda _, mark: tf.equal(mark, _BATCH)).map(lambda batch, _: batch)
 
 
-def _marked(mark: int) -> Callable[[Tensors], tuple[Tensors, int]]:
+def _mark(mark: int) -> Callable[[Tensors], tuple[Tensors, int]]:
     return lambda batch: (batch, mark)

@@ -1,9 +1,9 @@
 """Worker processes read the files, and this process only takes records out of their queues.
 
-    pieces of files → message queue of a worker ─→ reads, checks, splits ─→ output queue → batch → parse → prefetch
+    ranges of files → message queue of a worker ─→ reads, checks, splits ─→ output queue → batch → parse → prefetch
 
-Every worker has two queues of its own, both bounded: it is given a piece ahead, no more, and waits when nobody takes
-its records. Its errors come here as such; one that is killed is an error, too; and none outlives this process.
+Every worker has two queues of its own, both bounded: it is given a range ahead, no more, and waits when its records are
+not taken. Its errors come here as such; one that is killed is an error, too; and none outlives this process.
 """
 
 import random
@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
-from tfr_assets.errors import ConfigError, DamagedFile, SourceError, TfrError
+from tfr_assets.errors import DamagedFile, SourceError, TfrError
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.shares import plan_files
 from tfr_assets.reading.native.skipped_count import Tally
@@ -25,11 +25,11 @@ from tfr_assets.reading.readers.framing import strings
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.processes.queue_worker import DONE, FAILED, RECORDS
 from tfr_assets.reading.readers.processes.start import Process, close_all
-from tfr_assets.reading.readers.source import checked_chunks, rebatched
-from tfr_assets.reading.readers.stepwise import parsed_in_parallel
+from tfr_assets.reading.readers.serialized_records import checked_chunks, rebatch
+from tfr_assets.reading.readers.stepwise import parse_in_parallel
 from tfr_assets.records.frames.segments import Range
 
-_AHEAD = 2  # pieces a worker has at most: one that it reads, and the next
+_AHEAD = 2  # ranges that a worker has at most: one that it reads, and the next
 
 
 def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -37,25 +37,18 @@ def file_queue(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
 
     Records come as they are ready; with a seed, workers take turns, so that the order is always the same. Damage is
     always an error that names file, record and byte, or left out.
-
-    Raises:
-        ConfigError: The files are in this process's memory.
     """
-    if files.paths[0].startswith("memory://"):
-        raise ConfigError(
-            "reader 'file_queue' reads in other processes, which do not see memory://; use another for it"
-        )
-    pieces = plan_files(files, options.shard)
-    count = sum(piece.records for piece in pieces)
-    pool = _Pool(options.on_error == "skip", min(options.workers, len(pieces)))
+    ranges = plan_files(files, options.shard)
+    count = sum(wanted.records for wanted in ranges)
+    pool = _Pool(options.on_error == "skip", min(options.workers, len(ranges)))
     rng = random.Random(options.seed)
 
     def epoch() -> Iterator[tuple[np.ndarray, str]]:
-        order = rng.sample(pieces, len(pieces)) if options.shuffle else pieces
+        order = rng.sample(ranges, len(ranges)) if options.shuffle else ranges
         return _epoch(order, pool, count, in_turn=options.seed is not None)
 
-    found = rebatched(checked_chunks(epoch), options, None if pool.skips else count)
-    dataset = parsed_in_parallel(found, files, options)
+    found = rebatch(checked_chunks(epoch), options, None if pool.skips else count)
+    dataset = parse_in_parallel(found, files, options)
     weakref.finalize(dataset, pool.close)  # also when Python ends; datasets made of this one keep it alive
     return dataset
 
@@ -69,7 +62,7 @@ class _Pool:
         self._idle = [self._start() for _ in range(size)]
 
     @contextmanager
-    def lent(self) -> Iterator[dict[Connection, Process]]:
+    def lend(self) -> Iterator[dict[Connection, Process]]:
         """Lends the workers for the block. Those of a block that ends early are in the middle of a file, and end."""
         alive = [worker for _ in range(self._size) if self._idle and (worker := self._idle.pop()).is_alive()]
         workers = alive + [self._start() for _ in range(self._size - len(alive))]
@@ -88,33 +81,35 @@ class _Pool:
         return Process.start("tfr_assets.reading.readers.processes.queue_worker", "serve", self.skips)
 
 
-def _epoch(pieces: list[Range], pool: _Pool, count: int, in_turn: bool) -> Iterator[tuple[np.ndarray, str]]:
+def _epoch(ranges: list[Range], pool: _Pool, count: int, in_turn: bool) -> Iterator[tuple[np.ndarray, str]]:
     """Yields records, or what went wrong, as `checked_chunks` takes them."""
     tally = Tally()
     try:
-        with pool.lent() as workers:
-            yield from _received(deque(pieces), workers, tally, in_turn)
+        with pool.lend() as workers:
+            yield from _receive(deque(ranges), workers, tally, in_turn)
     except TfrError as error:
         yield np.empty(0, object), str(error)
     tally.warn(count)
 
 
-def _received(
-    pieces: deque[Range], workers: dict[Connection, Process], tally: Tally, in_turn: bool
+def _receive(
+    ranges: deque[Range], workers: dict[Connection, Process], tally: Tally, in_turn: bool
 ) -> Iterator[tuple[np.ndarray, str]]:
     given: dict[Connection, deque[Range]] = {connection: deque() for connection in workers}
-    while pieces or any(given.values()):
+    while ranges or any(given.values()):
         for connection, its in given.items():
-            while pieces and len(its) < _AHEAD:
-                its.append(pieces.popleft())
+            while ranges and len(its) < _AHEAD:
+                its.append(ranges.popleft())
                 with suppress(BrokenPipeError):  # that it is gone shows when it should answer
                     connection.send(its[-1])
         busy = [connection for connection, its in given.items() if its]
         for connection in busy if in_turn else cast(list[Connection], wait(busy)):
             try:
                 kind, content = connection.recv()
-            except (EOFError, OSError) as error:  # it was killed, perhaps amid an answer
-                raise SourceError(f"{workers[connection].ended()} while it read {given[connection][0].path}") from error
+            except (EOFError, OSError) as error:  # it was killed, perhaps in the middle of an answer
+                raise SourceError(
+                    f"{workers[connection].describe_end()} while it read {given[connection][0].path}"
+                ) from error
             if kind == FAILED:
                 raise DamagedFile(content)
             if kind == RECORDS:

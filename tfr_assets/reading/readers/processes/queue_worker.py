@@ -1,4 +1,4 @@
-"""The worker process of the reader `file_queue`: pieces of files come in, their records go out. Has no TensorFlow."""
+"""The worker process of the reader `file_queue`: ranges of files come in, their records go out. Has no TensorFlow."""
 
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -12,14 +12,14 @@ RECORDS, DONE, FAILED = "records", "done", "failed"
 
 
 def serve(connection: Connection, skips: bool) -> None:
-    """Reads one piece after another until the connection is closed.
+    """Reads one range after another until the connection is closed.
 
     Args:
         connection: Gives a `Range` each; takes pairs: RECORDS with a list of bytes, DONE with what was left out of a
-            piece, FAILED with a message.
+            range, FAILED with a message.
         skips: Whether damaged records are left out; otherwise they are a failure.
     """
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # who asked wants no more
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the caller has closed it
         while True:
             _read(connection, connection.recv(), skips)
 

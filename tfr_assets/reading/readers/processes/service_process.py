@@ -16,7 +16,7 @@ def dispatch(connection: Connection) -> None:
 
 def work(connection: Connection) -> None:
     """Runs a worker until the connection is closed; takes the dispatcher's address, and tells when it is ready."""
-    with suppress(EOFError):  # there is no dispatcher, and nobody who wants one
+    with suppress(EOFError):  # there is no dispatcher, and no caller
         address = connection.recv().partition("://")[2]
         server = tf.data.experimental.service.WorkerServer(tf.data.experimental.service.WorkerConfig(address))
         connection.send("ready")

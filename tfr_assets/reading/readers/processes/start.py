@@ -1,24 +1,23 @@
 """Processes of our own that end when this one does, however that happens.
 
-Each holds one end of a socket pair and serves whoever holds the other. When that end is closed, be it that all is
-read, that training was interrupted or that this process was killed, the process ends. Locks and queues of
-`multiprocessing` would not do: whoever is killed while holding them blocks all others for ever.
+Each holds one end of a socket pair and serves whoever holds the other. When that end is closed, because all is
+read, training was interrupted or this process was killed, the process ends. Locks and queues of
+`multiprocessing` would not do: a process that is killed while holding them blocks all others for ever.
 """
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
-from signal import Signals
 from typing import Any, Self
 
-_PATIENCE = 5  # seconds to end of its own accord
+from tfr_assets.processes import end_process, how_it_ended, start_python
+
+_PATIENCE = 5  # seconds to end by itself
 _START = """
-import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this one is interrupted and closes the connection
-sys.path[:] = {path!r}
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starting process is interrupted, too, and closes the connection
 from importlib import import_module
 from multiprocessing.connection import Connection
 getattr(import_module({module!r}), {function!r})(Connection({descriptor}), *{arguments!r})
@@ -43,21 +42,17 @@ class Process:
         """Calls a function of a module in a fresh Python with the connection and some plain values."""
         ours, theirs = Pipe()
         with theirs:
-            code = _START.format(
-                path=sys.path, module=module, function=function, descriptor=theirs.fileno(), arguments=arguments
-            )
-            process = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()])
+            code = _START.format(module=module, function=function, descriptor=theirs.fileno(), arguments=arguments)
+            process = start_python(code, pass_fds=[theirs.fileno()])
         return cls(ours, process)
 
     def is_alive(self) -> bool:
         """Tells whether it runs."""
         return self.process.poll() is None
 
-    def ended(self) -> str:
+    def describe_end(self) -> str:
         """Waits for a process that closed its end, and returns how it ended, for a message."""
-        code = self.process.wait(_PATIENCE)
-        how = f"by signal {Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return f"process {self.process.pid} ended {how}"
+        return f"process {self.process.pid} {how_it_ended(self.process.wait(_PATIENCE))}"
 
 
 def close_all(processes: Iterable[Process]) -> None:
@@ -67,8 +62,4 @@ def close_all(processes: Iterable[Process]) -> None:
         each.connection.close()
     deadline = time.monotonic() + _PATIENCE
     for each in all_of_them:
-        try:
-            each.process.wait(max(0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            each.process.kill()
-            each.process.wait()
+        end_process(each.process, max(0, deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Is a recording whole? What a file's container promises, held against the bytes that are there.
+"""Is a recording whole? What a file's container promises, compared with the bytes that are there.
 
 Audio libraries take a cut file for a shorter recording: libsndfile counts what is left of WAV, AIFF and Ogg, and
 guesses the length of MP3. Each check here looks at headers only, so that it costs next to nothing. FLAC needs none: its
@@ -10,7 +10,7 @@ from typing import Literal
 from tfr_assets.sources.media.audio.mp3 import check_frames
 from tfr_assets.sources.model.kinds import BadFileError
 
-# What is written for a size that is not yet known, by programs that cannot go back: all bits, or the like.
+# What is written for a size that is not yet known, by programs that cannot go back: all bits set, for example.
 _SIZE_UNTOLD = 0x7FFFF000
 
 
@@ -62,7 +62,7 @@ def _check_chunks(data: bytes, sound: bytes, order: Literal["little", "big"]) ->
         if data[at : at + 4] == sound:
             there = len(data) - at - 8
             if there < size < _SIZE_UNTOLD:
-                raise BadFileError(f"is cut short: its header tells {size:,} bytes of sound, {there:,} are there")
+                raise BadFileError(f"is cut short: its header says {size:,} bytes of sound, {there:,} are there")
             return
         at += 8 + size + size % 2
     raise BadFileError("is cut short: it ends before its sound begins")

@@ -211,7 +211,7 @@ def _sample_options(options: Mapping[str, Any], field: str) -> SampleOptions | N
 
 
 def _facts(options: SampleOptions | None, data: bytes) -> tuple[int, int, float, int | str]:
-    """Returns what a listing tells of a recording: rate, channels, duration, and frames or format."""
+    """Returns what a listing says of a recording: rate, channels, duration, and frames or format."""
     sound = inspect(data, decode=options is not None)
     if options is None:
         return sound.rate, sound.channels, sound.frames / sound.rate, sound.format

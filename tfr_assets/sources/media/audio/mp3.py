@@ -56,7 +56,7 @@ def check_frames(data: bytes, start: int) -> None:
         raise BadFileError(f"is cut short or damaged: at byte {at:,}, there is no whole frame")
     if stated is None and len(bitrates) > 1:
         raise BadFileError(
-            "does not tell its length: it is MP3 of varying bit rate without a Xing header, which decoders cut short; "
+            "does not show its length: it is MP3 of varying bit rate without a Xing header, which decoders cut short; "
             "convert it"
         )
 

@@ -1,4 +1,4 @@
-"""A recording's bytes → what its header tells, and its samples as they are stored.
+"""A recording's bytes → what its header says, and its samples as they are stored.
 
 libsndfile decodes, libsoxr resamples.
 """
@@ -90,7 +90,7 @@ def inspect(data: bytes, decode: bool) -> Sound:
             raise BadFileError("holds no sound: it has 0 frames")
         if file.frames >= _FRAMES_UNTOLD:
             how = "it is FLAC as written to a pipe" if format_ == "flac" else "its header leaves out all of its sound"
-            raise BadFileError(f"does not tell its length: {how}; convert it to a file")
+            raise BadFileError(f"does not show its length: {how}; convert it to a file")
         if format_ == "flac":
             _check_last_frame(file)
         frames = _decodable_frames(file) if decode else file.frames
@@ -168,7 +168,9 @@ def _decodable_frames(file: "SoundFile") -> int:
     file.seek(0)
     while len(block := file.read(_BLOCK, dtype="float32")):
         if not np.isfinite(block).all():
-            raise BadFileError(f"holds samples that are no finite numbers, {count / file.samplerate:.1f} s in or later")
+            raise BadFileError(
+                f"holds samples that are not finite numbers, {count / file.samplerate:.1f} s in or later"
+            )
         count += len(block)
     return count
 

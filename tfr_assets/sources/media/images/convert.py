@@ -1,4 +1,4 @@
-"""Images as other images or as pixels: upright, resized, encoded anew.
+"""Images as other images or as pixels: upright, resized, encoded again.
 
 Values of 16 bits become their upper 8, as `tf.io.decode_image` makes them. CMYK becomes RGB by Pillow's formula. Of an
 animation, the first frame is taken. Transparency is kept in PNG, and left out (not blended) in JPEG and pixels.
@@ -90,7 +90,7 @@ def pixels(image: Image.Image) -> np.ndarray:
 
 
 def _plain(image: Image.Image, format_: str, channels: int) -> Image.Image:
-    """Returns an image of the mode that its format shall have, without metadata."""
+    """Returns an image of the mode that its format has, without metadata."""
     if image.mode.startswith("I"):
         image = Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
     if format_ == "raw":

@@ -169,7 +169,7 @@ def _check_chunks(data: bytes) -> None:
 
 
 def _misplaced(name: bytes, before: Sequence[bytes], data: bytes) -> str:
-    """Returns why no reader takes a critical chunk behind the chunks `before`; nothing if all do."""
+    """Returns why no reader takes a critical chunk after the chunks `before`; nothing if all do."""
     if name not in _PNG_KNOWN:
         return "is not a chunk of PNG"
     if (name == b"IHDR") == bool(before):
@@ -243,6 +243,6 @@ def _bmp_channels(image: ImageFile, data: bytes) -> int:
     if len(data) != _bmp_size(data) or not (bits in (24, 32) or (bits == 8 and image.mode == "L")):
         raise BadFileError(
             "is a BMP that TensorFlow does not read rightly (compressed, with a palette, of an unusual number of bits, "
-            "or with bytes behind its end); `format: png` converts it"
+            "or with bytes after its end); `format: png` converts it"
         )
     return int(bits) // 8

@@ -1,6 +1,6 @@
 """The kind `images`: photographs → records, as their files' bytes, as other images, or as pixels.
 
-    image/encoded        bytes      the file as it is, or encoded anew  ─┐ not with `format: raw`
+    image/encoded        bytes      the file as it is, or encoded again  ─┐ not with `format: raw`
     image/format         string     jpeg, png, gif, bmp, webp           ─┘
     image/pixels         numbers    height × width × channels, uint8       only with `format: raw`
     image/height         int64      ─┐
@@ -87,7 +87,7 @@ def _content_field(conversion: Conversion | None) -> tuple[str, pa.DataType]:
 
 
 def _medium(options: ImageOptions) -> Medium:
-    """Returns what to look for in images: what records shall say of them, after the conversion if there is one."""
+    """Returns what to look for in images: what records say of them, after the conversion if there is one."""
     if not options.conversion:
         facts = [(_FORMAT, pa.string()), *_SHAPE, (_ORIENTATION, pa.int64())]
         return Medium("image", _PREFIX, ENDINGS, pa.schema(facts), partial(_look, options.max_pixels))

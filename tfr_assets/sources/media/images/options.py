@@ -20,7 +20,7 @@ _MOST_PIXELS_OF_A_SIDE = 65_500  # of a JPEG
 
 @dataclass(frozen=True)
 class Conversion:
-    """How images are made anew. Their EXIF orientation is applied, and their metadata are left out.
+    """How images are encoded again. Their EXIF orientation is applied, and their metadata are left out.
 
     Attributes:
         size: Height and width that they are resized to, whatever their proportions; None: as they are. In options, one
@@ -87,7 +87,7 @@ def _conversion(options: Mapping[str, Any], field: str) -> Conversion | None:
     for name, without in (("quality", ("png", "raw")), ("channels", ("jpeg", "png", None))):
         if name in options and (format_ in without or (size is None and format_ is None)):
             of = "format: jpeg" if name == "quality" else "format: raw"
-            raise ConfigError(f"{field}.{name}: has a meaning only beside `{of}`; add that, or remove it.")
+            raise ConfigError(f"{field}.{name}: has a meaning only with `{of}`; add that, or remove it.")
     if size is None and format_ is None:
         return None
     channels = _whole(options, "channels", 3, 1, 3, field)

@@ -53,10 +53,10 @@ def list_tables(
         SourceError: There are no such files or columns, or an image is bad and `skip` is False.
     """
     assert source.path
-    dealt = source.splits is not None and not source.splits.folder
+    hashed = source.splits is not None and not source.splits.folder
     split_by = (source.splits.column or source.splits.key) if source.splits else None
-    dealt_by = [pa.field(SPLIT_BY, pa.large_binary())] if dealt else []
-    schema = pa.schema([*(pa.field(*each) for each in _COLUMNS), *medium.facts, *dealt_by])
+    split_fields = [pa.field(SPLIT_BY, pa.large_binary())] if hashed else []
+    schema = pa.schema([*(pa.field(*each) for each in _COLUMNS), *medium.facts, *split_fields])
     yield batch_of([], schema)
     root = root_of(source.path, source.storage_options)
     wanted = list(dict.fromkeys(name for name in (column, labels.label, split_by) if name))
@@ -78,7 +78,7 @@ def list_tables(
                         raise SourceError(f"{file.path}: row {row}: {error}. {REMEDY}") from error
                     found.skip(f"{name}#{row}", str(error))
                     continue
-                key = [keys[row - first] if split_by else hashlib.sha256(content).digest()] if dealt else []
+                key = [keys[row - first] if split_by else hashlib.sha256(content).digest()] if hashed else []
                 rows.append((f"{name}#{row}", f"{name}#{row}", split, label, len(content), content, *facts, *key))
                 classes.update([label] if label is not None else [])
                 found.bytes += len(content)
@@ -121,7 +121,7 @@ def _split_of(name: str, source: "Source") -> str | None:
     folder = name.partition("/")[0]
     if folder not in source.splits.folder:
         splits = ", ".join(source.splits.folder)
-        raise SourceError(f"{source.path}/{name}: lies in none of the folders that are splits ({splits}).")
+        raise SourceError(f"{source.path}/{name}: is in none of the folders that are splits ({splits}).")
     return folder
 
 

@@ -42,7 +42,7 @@ def undecodable(error: UnicodeError, encoding: str, begin: bytes = b"", before: 
     """
     if hint := guess(begin):
         return BadFileError(f"is not text.{hint.removesuffix('.')}")
-    remedy = "If it is in another encoding, say so, such as `encoding: latin-1`"
+    remedy = "If it is in another encoding, set it, such as `encoding: latin-1`"
     if not isinstance(error, UnicodeDecodeError):  # such as a byte order mark that is missing
         return BadFileError(f"is not {encoding} text: {error}. {remedy}")
     byte = error.object[error.start]

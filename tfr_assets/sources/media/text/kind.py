@@ -34,7 +34,7 @@ from tfr_assets.sources.files.tree import root_of
 from tfr_assets.sources.media.labels import label_columns, label_fields, made_nulls
 from tfr_assets.sources.media.listing import Medium, list_files
 from tfr_assets.sources.media.text.decoding import check_decodable, decode_all
-from tfr_assets.sources.media.text.files import FILENAME, is_one_file, list_text_lines
+from tfr_assets.sources.media.text.line_files import FILENAME, is_one_file, list_text_lines
 from tfr_assets.sources.media.text.options import DOCUMENT, LINE, ROW, TEXT, TextOptions, parse_options
 from tfr_assets.sources.media.text.rows import list_text_rows
 from tfr_assets.sources.media.text.tokens import Tokenizer, open_tokenizer

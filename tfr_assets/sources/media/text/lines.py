@@ -48,7 +48,7 @@ def read_lines(
             line += count
             offset += len(block)
     except BadFileError as error:
-        raise SourceError(f"{where}: {error}, or say `on_error: skip` to go on without such lines.") from error
+        raise SourceError(f"{where}: {error}, or set `on_error: skip` to go on without such lines.") from error
 
 
 def _whole_lines(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
@@ -62,7 +62,7 @@ def _whole_lines(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
         held.append(chunk[cut:])
         size += len(chunk) - cut
         if size > _LONGEST_LINE:
-            raise SourceError(f"{where}: a line is longer than {_LONGEST_LINE >> 20} MB. Perhaps the file is no text.")
+            raise SourceError(f"{where}: a line is longer than {_LONGEST_LINE >> 20} MB. Perhaps the file is not text.")
     if rest := b"".join(held):
         yield rest
 
@@ -76,7 +76,7 @@ def _split(block: bytes) -> tuple[np.ndarray, pa.LargeBinaryArray, int]:
     starts = np.zeros_like(ends)
     starts[1:] = ends[:-1] + 1
     ends -= (ends > starts) & (data[ends - 1] == ord("\r"))
-    # Lines and what is between them are alternate values of one array, because its offsets know no gaps.
+    # Lines and what is between them are alternate values of one array, because its offsets have no gaps.
     offsets = np.empty(2 * len(ends) + 1, np.int64)
     offsets[:-1:2], offsets[1::2], offsets[-1] = starts, ends, len(block)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]

@@ -77,7 +77,7 @@ def _with_texts(
         files = rows.column(FILE)
         for at, reason in sorted(bad.items()):
             if not options.skip:
-                remedy = "Correct it, or say `on_error: skip` to go on without such rows."
+                remedy = "Correct it, or set `on_error: skip` to go on without such rows."
                 raise SourceError(f"{source}: {files[at]}: {reason}. {remedy}")
             found.skip(files[at].as_py(), reason)
         rows = rows.take(pa.array(np.delete(np.arange(rows.num_rows), list(bad))))

@@ -1,7 +1,7 @@
 """Texts → tokens: by a `tokenizer.json` of Hugging Face's `tokenizers`, or by a function of the user's own.
 
 tokens.json              numbers: the ids, special tokens included; what the file says of padding and truncation is
-                         left out, because one hangs on the batch and the other is said by `max_length`
+                         left out, because one depends on the batch and the other is said by `max_length`
 package.module:function  gets a text, returns a list of whole numbers or of texts
 """
 
@@ -64,7 +64,7 @@ def open_tokenizer(name: str, most: int | None, storage_options: Mapping[str, An
 
     Raises:
         ConfigError: There is no such function, or a package is missing.
-        SourceError: There is no such file, or it is no tokenizer.
+        SourceError: There is no such file, or it is not a tokenizer.
     """
     return _Function(name, most) if FUNCTION.fullmatch(name) else _Trained(name, most, storage_options)
 
@@ -96,7 +96,7 @@ class _Trained:
         return pa.array(tokens, self.type)
 
 
-@lru_cache(maxsize=2)  # to parse one takes seconds, and whoever looks at single rows opens it for each
+@lru_cache(maxsize=2)  # to parse one takes seconds, and looking at single rows opens it for each
 def _trained(name: str, data: bytes, most: int | None) -> "Trained":
     """Returns the tokenizer in a file, which pads nothing and truncates after `most` tokens."""
     try:
@@ -108,7 +108,7 @@ def _trained(name: str, data: bytes, most: int | None) -> "Trained":
     try:
         tokenizer = Tokenizer.from_buffer(data)
     except Exception as error:  # the package raises nothing narrower
-        raise SourceError(f"{name}: is no tokenizer of the package `tokenizers`: {error}.") from error
+        raise SourceError(f"{name}: is not a tokenizer of the package `tokenizers`: {error}.") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if most is not None:
@@ -129,7 +129,7 @@ class _Function:
         self._function, self.digest = _find(name)
         sample = self._tokens(_SAMPLE, f"the text {_SAMPLE!r}")
         if not len(sample):
-            raise SourceError(f"{name}: gave no token for the text {_SAMPLE!r}, by which their type is told.")
+            raise SourceError(f"{name}: gave no token for the text {_SAMPLE!r}, which would show their type.")
         self.type = pa.list_(pa.string() if isinstance(sample[0], str) else pa.int64())
 
     def encode(self, texts: pa.LargeStringArray, names: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""What a writer is given, apart from the rows: the files, and how rows become records."""
+"""What a writer is given, besides the rows: the files, and how rows become records."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ class WritePlan:
     """What to write into which files.
 
     Attributes:
-        paths: The files, one a shard.
+        paths: The files, one per shard.
         schema: Columns of every batch of rows.
         features: How rows become tf.Examples; None: the only column holds records that are serialized already.
         cast: Arrow type names by column, as in `FeatureOptions`.
         compression: `none`, `gzip` or `zlib`.
         workers: Threads or processes that work at once.
-        made_from: What the manifests shall record besides each shard's rows.
+        made_from: What the manifests record besides each shard's rows.
         rows: Number of rows; None where only the end tells.
         ordered: Whether records must keep the order of their rows.
     """

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.records.reference import examples
-from tfr_assets.writing.writers.crew import Channel, Crew, OrderedChannel, StoppedError
+from tfr_assets.writing.writers.thread_group import Channel, OrderedChannel, StoppedError, ThreadGroup
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
@@ -30,12 +30,12 @@ def test_every_item_is_handed_over_once(items: int, limit: int, consumers: int, 
         channel.close()
 
     found: list[int] = []
-    with Crew() as crew:
-        channel: Channel[int] = Channel(crew, limit, producers)
+    with ThreadGroup() as group:
+        channel: Channel[int] = Channel(group, limit, producers)
         for _ in range(consumers):
-            crew.start(collect, channel, found)
+            group.start(collect, channel, found)
         for first in range(producers):
-            crew.start(produce, channel, first)
+            group.start(produce, channel, first)
     assert sorted(found) == list(range(items))
 
 
@@ -43,9 +43,9 @@ def test_every_item_is_handed_over_once(items: int, limit: int, consumers: int, 
 @given(order=st.permutations(range(12)), limit=st.integers(1, 4))
 def test_numbered_items_come_out_in_order(order: list[int], limit: int) -> None:
     found: list[tuple[int, int]] = []
-    with Crew() as crew:
-        channel: OrderedChannel[int] = OrderedChannel(crew, limit, producers=len(order))
-        crew.start(collect, channel, found)
+    with ThreadGroup() as group:
+        channel: OrderedChannel[int] = OrderedChannel(group, limit, producers=len(order))
+        group.start(collect, channel, found)
 
         def put(number: int) -> None:
             for part in range(number % 3):
@@ -54,13 +54,13 @@ def test_numbered_items_come_out_in_order(order: list[int], limit: int) -> None:
             channel.close()
 
         for number in order:
-            crew.start(put, number)
+            group.start(put, number)
     assert found == [(number, part) for number in range(12) for part in range(number % 3)]
 
 
 def test_one_who_puts_waits_for_room() -> None:
-    with Crew() as crew:
-        channel: Channel[int] = Channel(crew, 2)
+    with ThreadGroup() as group:
+        channel: Channel[int] = Channel(group, 2)
         put: list[int] = []
 
         def produce() -> None:
@@ -69,7 +69,7 @@ def test_one_who_puts_waits_for_room() -> None:
                 put.append(item)
             channel.close()
 
-        crew.start(produce)
+        group.start(produce)
         items = iter(channel)
         for taken in range(5):
             assert next(items) == taken
@@ -80,8 +80,8 @@ def test_one_who_puts_waits_for_room() -> None:
 
 
 def test_what_waits_is_bounded_by_weight_and_the_next_in_order_never_waits() -> None:
-    with Crew() as crew:
-        channel: OrderedChannel[int] = OrderedChannel(crew, 10, weight=lambda numbered: numbered[1])
+    with ThreadGroup() as group:
+        channel: OrderedChannel[int] = OrderedChannel(group, 10, weight=lambda numbered: numbered[1])
         put: list[tuple[int, int]] = []
 
         def produce() -> None:
@@ -92,7 +92,7 @@ def test_what_waits_is_bounded_by_weight_and_the_next_in_order_never_waits() -> 
                 channel.finish(number)
             channel.close()
 
-        crew.start(produce)
+        group.start(produce)
         items = iter(channel)
         assert next(items) == (0, 100)  # though those that wait weigh more than 10
         assert put[:3] == [(1, 4)] * 3
@@ -120,16 +120,16 @@ def test_an_error_of_a_thread_ends_all_others_and_is_raised() -> None:
     def fail() -> None:
         raise ValueError("broken")
 
-    with pytest.raises(ValueError, match="broken"), Crew() as crew:
-        crew.start(wait_for, Channel(crew, 1))
-        crew.start(fill, Channel(crew, 1))
-        crew.start(fail)
+    with pytest.raises(ValueError, match="broken"), ThreadGroup() as group:
+        group.start(wait_for, Channel(group, 1))
+        group.start(fill, Channel(group, 1))
+        group.start(fail)
     assert sorted(ended) == ["empty", "full"]
 
 
 def test_the_callers_error_ends_all_threads() -> None:
-    with pytest.raises(KeyError), Crew() as crew:
-        crew.start(list, Channel(crew, 1))
+    with pytest.raises(KeyError), ThreadGroup() as group:
+        group.start(list, Channel(group, 1))
         raise KeyError("mine")
 
 
@@ -139,13 +139,13 @@ def test_an_interrupt_while_threads_are_waited_for_ends_them_first() -> None:
     def work() -> None:
         time.sleep(0.2)  # the caller waits by now
         os.kill(os.getpid(), signal.SIGINT)
-        while not crew.stopped:
+        while not group.stopped:
             time.sleep(0.01)
         time.sleep(0.2)  # as long as a file needs to be removed
         ended.append(True)
 
-    with pytest.raises(KeyboardInterrupt), Crew() as crew:
-        crew.start(work)
+    with pytest.raises(KeyboardInterrupt), ThreadGroup() as group:
+        group.start(work)
     assert ended
 
 
@@ -153,9 +153,9 @@ def test_the_caller_who_is_stopped_gets_the_error_that_stopped_it() -> None:
     def fail() -> None:
         raise ValueError("broken")
 
-    with pytest.raises(ValueError, match="broken"), Crew() as crew:
-        channel: Channel[int] = Channel(crew, 1)
-        crew.start(fail)
+    with pytest.raises(ValueError, match="broken"), ThreadGroup() as group:
+        channel: Channel[int] = Channel(group, 1)
+        group.start(fail)
         while True:
             channel.put(0)
 
@@ -168,11 +168,11 @@ def test_an_endless_iteration_is_ended() -> None:
             started.set()
             yield 0
 
-    def consume(crew: Crew) -> None:
-        for _ in crew.watched(forever()):
+    def consume(group: ThreadGroup) -> None:
+        for _ in group.watched(forever()):
             pass
 
-    with pytest.raises(KeyError), Crew() as crew:
-        crew.start(consume, crew)
+    with pytest.raises(KeyError), ThreadGroup() as group:
+        group.start(consume, group)
         started.wait()
         raise KeyError("mine")

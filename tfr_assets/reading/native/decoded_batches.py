@@ -14,8 +14,8 @@ from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.shares import plan_span, ranges_of, share_of
 from tfr_assets.reading.native.read_ahead import Ahead, Task
 from tfr_assets.reading.native.skipped_count import Tally
-from tfr_assets.reading.native.streams import opened
-from tfr_assets.records.arrow.arrays import joined
+from tfr_assets.reading.native.streams import open_range
+from tfr_assets.records.arrow.arrays import concatenate
 from tfr_assets.records.examples.ranges import Columns, RangeDecoder
 from tfr_assets.records.frames.compression import InputStream
 from tfr_assets.records.frames.segments import Range
@@ -30,13 +30,13 @@ class Batches:
         names: The columns, by base name.
         batch_size: Rows of a batch.
         shard: Which part of the records, and of how many; None: all.
-        skip: Whether damaged records are passed over.
+        skip: Whether damaged records are skipped.
         workers: Number of threads.
         drop_remainder: Whether to leave out a last batch that is not full.
-        convert: What becomes of each batch.
+        convert: What happens to each batch.
         order: Shuffles what is decoded at once; None: all comes in the order of the rows.
         at_once: Whether consecutive batches come as one where they lie in one piece of memory.
-        nulls: Whether absent strings are told from empty ones, as `records.examples.decoder.Decoder` says.
+        nulls: Whether absent strings are distinguished from empty ones, as `records.examples.decoder.Decoder` says.
         spans: Instead of `shard`: the first of some consecutive records and the one behind the last, of each span.
 
     Raises:
@@ -65,13 +65,13 @@ class Batches:
         self._tally = Tally()
         spans = [share_of(files.records, shard)] if spans is None else spans
         ranges = ranges_of(chain.from_iterable(plan_span(files, span) for span in spans))
-        decoder = partial(RangeDecoder, files.features, names, _opened, skip, nulls)
+        decoder = partial(RangeDecoder, files.features, names, _open, skip, nulls)
         decoder()  # what it refuses is refused at once
         if order:
             shuffled = list(ranges)
             order.shuffle(shuffled)
             ranges = iter(shuffled)
-        cut = whole_batches if at_once else rebatched
+        cut = whole_batches if at_once else rebatch
         self._batches = _convert_all(
             ranges, files, names, decoder, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
             convert, self._tally, sum(stop - first for first, stop in spans),
@@ -79,7 +79,7 @@ class Batches:
 
     @property
     def skipped(self) -> Skipped:
-        """What has been passed over so far: the number of records, and what was wrong with them."""
+        """What has been skipped so far: the number of records, and what was wrong with them."""
         return self._tally.skipped
 
     def __iter__(self) -> "Batches":
@@ -126,11 +126,11 @@ def _convert_all(
     tally.warn(count)
 
 
-def _opened(wanted: Range) -> AbstractContextManager[InputStream]:
-    return opened(wanted)
+def _open(wanted: Range) -> AbstractContextManager[InputStream]:
+    return open_range(wanted)
 
 
-def rebatched(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:
+def rebatch(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:
     """Yields the rows of pieces of any size as batches: views of a piece, unless a batch lies in several."""
     for columns in whole_batches(pieces, batch_size, drop_remainder):
         for start in range(0, _rows(columns), batch_size):
@@ -148,7 +148,7 @@ def whole_batches(pieces: Iterator[Columns], batch_size: int, drop_remainder: bo
             waiting.append(_cut(piece, 0, start))
             held += start
             if held == batch_size:
-                yield _joined(waiting)
+                yield _concatenate(waiting)
                 waiting, held = [], 0
         stop = rows - (rows - start) % batch_size
         if start < stop:
@@ -156,7 +156,7 @@ def whole_batches(pieces: Iterator[Columns], batch_size: int, drop_remainder: bo
         if stop < rows and start < rows:
             waiting, held = [_cut(piece, stop, rows)], rows - stop
     if held and not drop_remainder:
-        yield _joined(waiting)
+        yield _concatenate(waiting)
 
 
 def _rows(columns: Columns) -> int:
@@ -167,7 +167,7 @@ def _cut(columns: Columns, start: int, stop: int) -> Columns:
     return {name: column[start:stop] for name, column in columns.items()}
 
 
-def _joined(parts: list[Columns]) -> Columns:
+def _concatenate(parts: list[Columns]) -> Columns:
     if len(parts) == 1:
         return parts[0]
-    return {name: joined([part[name] for part in parts]) for name in parts[0]}
+    return {name: concatenate([part[name] for part in parts]) for name in parts[0]}

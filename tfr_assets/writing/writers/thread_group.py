@@ -1,6 +1,6 @@
 """Threads that work together on one call: they hand things over, and stop together when one of them fails.
 
-Nothing here waits for ever: whoever waits is woken when another thread fails, or when the caller is interrupted.
+Nothing here waits for ever: a waiting thread is woken when another thread fails, or when the caller is interrupted.
 """
 
 import threading
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class StoppedError(Exception):
-    """Another thread of the crew failed; it ends the one that gets it, and is never seen outside."""
+    """Another thread of the group failed; it ends the one that gets it, and is never seen outside."""
 
 
-class Crew:
+class ThreadGroup:
     """A context that starts threads and waits for them; it raises what the first of them to fail raised."""
 
     def __init__(self) -> None:
@@ -53,12 +53,12 @@ class Crew:
                 condition.notify_all()
 
     def condition(self) -> threading.Condition:
-        """Returns what threads can wait for, with the crew's lock; they are woken when it stops."""
+        """Returns what threads can wait for, with the group's lock; they are woken when it stops."""
         self._conditions.append(threading.Condition(self.lock))
         return self._conditions[-1]
 
     def watched(self, items: Iterable[T]) -> Iterator[T]:
-        """Yields the items, until the crew stops.
+        """Yields the items, until the group stops.
 
         Raises:
             StoppedError: It did.
@@ -79,7 +79,7 @@ class Crew:
         finally:
             ended.set()
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "ThreadGroup":
         return self
 
     def __exit__(
@@ -107,32 +107,34 @@ class Crew:
 
 
 class Channel(Generic[T]):
-    """A bounded queue between threads of a crew.
+    """A bounded queue between threads of a group.
 
     Iterating gives the items that were put, to one thread each, until the channel is closed and empty.
     """
 
-    def __init__(self, crew: Crew, limit: int, producers: int = 1, weight: Callable[[T], int] = lambda _: 1) -> None:
+    def __init__(
+        self, group: ThreadGroup, limit: int, producers: int = 1, weight: Callable[[T], int] = lambda _: 1
+    ) -> None:
         """Prepares a channel.
 
         Args:
-            crew: Whose threads use it.
+            group: Whose threads use it.
             limit: Weight of waiting items from which on no other may join them; 1: there is one at the most.
             producers: How many threads put, and `close` when they are done.
             weight: Of an item, such as its bytes; otherwise items are counted.
         """
-        self._crew, self._limit, self._producers, self._weight = crew, limit, producers, weight
+        self._group, self._limit, self._producers, self._weight = group, limit, producers, weight
         self._waiting: deque[T] = deque()
         self._load = 0
-        self._room, self._ready = crew.condition(), crew.condition()
+        self._room, self._ready = group.condition(), group.condition()
 
     def put(self, item: T) -> None:
         """Appends an item, as soon as there is room.
 
         Raises:
-            StoppedError: The crew stopped.
+            StoppedError: The group stopped.
         """
-        with self._crew.lock:
+        with self._group.lock:
             self._wait(self._room, lambda: self._fits(item))
             self._add(item)
             self._load += self._weight(item)
@@ -144,13 +146,13 @@ class Channel(Generic[T]):
 
     def close(self) -> None:
         """Tells that one of those who put is done."""
-        with self._crew.lock:
+        with self._group.lock:
             self._producers -= 1
             self._ready.notify_all()
 
     def __iter__(self) -> Iterator[T]:
         while True:
-            with self._crew.lock:
+            with self._group.lock:
                 self._wait(self._ready, lambda: self._is_ready() or not self._producers)
                 if not self._is_ready():
                     return
@@ -161,8 +163,8 @@ class Channel(Generic[T]):
             yield item
 
     def _wait(self, condition: threading.Condition, until: Callable[[], bool]) -> None:
-        condition.wait_for(lambda: self._crew.stopped or until())
-        if self._crew.stopped:
+        condition.wait_for(lambda: self._group.stopped or until())
+        if self._group.stopped:
             raise StoppedError
 
     def _fits(self, item: T) -> bool:
@@ -188,17 +190,17 @@ class OrderedChannel(Channel[tuple[int, T]]):
     _numbered: dict[int, deque[T]]
 
     def __init__(
-        self, crew: Crew, limit: int, producers: int = 1, weight: Callable[[tuple[int, T]], int] = lambda _: 1
+        self, group: ThreadGroup, limit: int, producers: int = 1, weight: Callable[[tuple[int, T]], int] = lambda _: 1
     ) -> None:
         """See `Channel`."""
-        super().__init__(crew, limit, producers, weight)
+        super().__init__(group, limit, producers, weight)
         self._numbered = defaultdict(deque)
         self._finished: set[int] = set()
         self._next = 0
 
     def finish(self, number: int) -> None:
         """See `Channel`."""
-        with self._crew.lock:
+        with self._group.lock:
             self._finished.add(number)
             self._go_on()
             self._room.notify_all()

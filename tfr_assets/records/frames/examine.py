@@ -9,11 +9,11 @@ from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.frames.compression import detect_compression, open_input
 from tfr_assets.records.frames.index import is_as_written
 from tfr_assets.records.frames.manifest import Manifest, manifest_problem
-from tfr_assets.records.frames.scan import Fault, FaultKind, Progress, Scan, scan_stream
+from tfr_assets.records.frames.scan import Fault, FaultKind, Scan, scan_stream
 from tfr_assets.records.kernels.digest import to_text
 from tfr_assets.records.kernels.validate import FeatureChecker
 from tfr_assets.records.schema.features import FeatureSpec
-from tfr_assets.units import MAX_RECORD_BYTES
+from tfr_assets.units import MAX_RECORD_BYTES, Advance
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def examine(
     path: Path,
     manifest: Manifest | None = None,
     features: FeatureSpec | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     max_record_bytes: int | None = None,
 ) -> FileReport:
     """Reads a file back from disk and reports everything that is wrong with it.
@@ -74,9 +74,9 @@ def examine(
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        return faulty(Fault(str(path), 0, 0, FaultKind.MISSING))
+        return faulty_report(Fault(str(path), 0, 0, FaultKind.MISSING))
     except OSError as error:
-        return faulty(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
+        return faulty_report(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
     try:
         return examine_open(descriptor, path, manifest, features, progress, max_record_bytes)
     finally:
@@ -84,7 +84,7 @@ def examine(
 
 
 def examine_written(
-    path: Path, progress: Progress | None = None, max_record_bytes: int | None = None
+    path: Path, progress: Advance | None = None, max_record_bytes: int | None = None
 ) -> tuple[FileReport, Manifest | None]:
     """Examines a file with its manifest and index, and whether every record parses.
 
@@ -94,7 +94,7 @@ def examine_written(
         max_record_bytes: As for `examine`.
 
     Returns:
-        What was found, and the manifest that it was held against. No manifest at all is no fault: a file may be
+        What was found, and the manifest that it was compared with. No manifest at all is no fault: a file may be
         anyone's.
     """
     manifest = Manifest.load(path)
@@ -109,13 +109,13 @@ def examine_written(
     return report, manifest
 
 
-def faulty(fault: Fault) -> FileReport:
+def faulty_report(fault: Fault) -> FileReport:
     """Returns the report of a file of which nothing is known but that it is wrong."""
-    return replace(unread(fault.path), faults=(fault,), fault_count=1)
+    return replace(unread_report(fault.path), faults=(fault,), fault_count=1)
 
 
-def unread(path: str) -> FileReport:
-    """Returns the report of a file into which nobody has looked."""
+def unread_report(path: str) -> FileReport:
+    """Returns the report of a file that was not read."""
     return FileReport(path, 0, 0, 0, to_text(0), "none", (), 0, (), 0, 0.0)
 
 
@@ -124,7 +124,7 @@ def examine_open(
     path: Path,
     manifest: Manifest | None = None,
     features: FeatureSpec | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     max_record_bytes: int | None = None,
 ) -> FileReport:
     """Does what `examine` does with a file that is open already, under whatever name it will have.

@@ -32,7 +32,7 @@ _ended = False
 
 
 @tf.autograph.experimental.do_not_convert  # it may be called in a function that TensorFlow traces
-def generated(
+def from_generator(
     generate: Callable[..., Iterator[Any]], signature: Any, arguments: Sequence[tf.Tensor] = ()
 ) -> tf.data.Dataset:
     """Returns what `tf.data.Dataset.from_generator` does.
@@ -45,7 +45,7 @@ def generated(
     specs = tuple(tf.nest.flatten(signature))
     with tf.init_scope():  # not a part of the function that happens to be traced
         given = [_number_of(generate), *arguments]
-        begin, give, end = _traced(tuple(tensor.dtype for tensor in given), tuple(spec.dtype for spec in specs))
+        begin, give, end = _trace(tuple(tensor.dtype for tensor in given), tuple(spec.dtype for spec in specs))
     variant = tf.raw_ops.GeneratorDataset(
         init_func_other_args=given, init_func=begin,
         next_func_other_args=[], next_func=give,
@@ -73,7 +73,7 @@ def _number_of(generate: Callable[..., Iterator[Any]]) -> tf.Tensor:
 
 
 @cache
-def _traced(given: tuple[tf.DType, ...], gives: tuple[tf.DType, ...]) -> tuple[Any, Any, Any]:
+def _trace(given: tuple[tf.DType, ...], gives: tuple[tf.DType, ...]) -> tuple[Any, Any, Any]:
     """Returns what TensorFlow calls when an iterator begins, for its next element, and when it is gone."""
 
     def traced(function: Callable[..., Any], types: Sequence[tf.DType], results: Sequence[tf.DType]) -> Any:
@@ -114,7 +114,7 @@ class _Generator:
         try:
             if not _ended:
                 return next(self._items)
-            self._items.close()  # here, rather than when nobody has it any more
+            self._items.close()  # here, rather than when it is collected
             raise StopIteration
         finally:
             _last = time.monotonic()
@@ -133,4 +133,4 @@ def _end_all() -> None:
     while (_inside or time.monotonic() < _last + _QUIET) and time.monotonic() < until:
         time.sleep(0.01)
     for generator in set(_running.values()) - _inside:
-        generator.close()  # while what it needs to end well is still there
+        generator.close()  # while what it needs to end in order is still there

@@ -1,26 +1,27 @@
 """`locked`: several threads encode, and each writes what it has encoded while it holds the one lock.
 
-Whoever gets the lock first writes first: records come in any order.
+The thread that gets the lock first writes first: records come in any order. It shows what the queue of
+`single_writer_queue` gains.
 """
 
 import threading
 from collections.abc import Iterable
 
 from tfr_assets.errors import TfrError
-from tfr_assets.writing.writers.crew import Channel, Crew
+from tfr_assets.writing.writers.outcome import Report
 from tfr_assets.writing.writers.pieces import End, OpenShards, Piece
-from tfr_assets.writing.writers.plan import WritePlan
-from tfr_assets.writing.writers.report import Report
 from tfr_assets.writing.writers.rows import Rows
+from tfr_assets.writing.writers.thread_group import Channel, ThreadGroup
+from tfr_assets.writing.writers.write_plan import WritePlan
 
 
 def locked(plan: WritePlan, rows: Rows, report: Report) -> None:
-    """Writes one file at a time, with all workers taking turns; see `Writer`."""
+    """Writes one file at a time, with all workers taking turns; see `WriteFunction`."""
     lock = threading.Lock()
-    with OpenShards(plan, report) as shards, Crew() as crew:
-        pieces: Channel[Piece | End] = Channel(crew, plan.workers)
+    with OpenShards(plan, report) as shards, ThreadGroup() as group:
+        pieces: Channel[Piece | End] = Channel(group, plan.workers)
         for _ in range(plan.workers):
-            crew.start(_encode_and_write, plan, pieces, lock, shards)
+            group.start(_encode_and_write, plan, pieces, lock, shards)
         for piece in rows.pieces():
             pieces.put(piece)
         pieces.close()

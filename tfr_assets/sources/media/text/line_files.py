@@ -15,12 +15,12 @@ from tfr_assets.sources.media.text.lines import read_lines
 from tfr_assets.sources.media.text.options import TEXT, TextOptions
 from tfr_assets.sources.model.kinds import CLASS, FILE, SPLIT, BadFileError, Found
 from tfr_assets.sources.model.source import Source
-from tfr_assets.storage.file_names import COMPRESSIONS, endings, natural
+from tfr_assets.storage.file_names import COMPRESSION_ENDINGS, endings, natural
 from tfr_assets.storage.git_lfs import IS_POINTER
 from tfr_assets.storage.raw_files import RawFile, reading
 
 FILENAME = "text/filename"
-_COMPRESSIONS = ("", *(ending for ending in COMPRESSIONS if ending != ".zip"))
+_ENDINGS = ("", *(ending for ending in COMPRESSION_ENDINGS if ending != ".zip"))
 _SCHEMA = pa.schema([*((name, pa.string()) for name in (FILE, SPLIT, CLASS, FILENAME)), (TEXT, pa.large_string())])
 _Bad = Callable[[str, str], None]  # leaves a file out, or ends the listing with an error
 
@@ -120,7 +120,7 @@ def _places(
         if endings(file)[1] == ".zip":
             bad(file, "is a zip. Unpack it")
         elif splits and split not in splits:
-            bad(file, f"lies in none of the folders that are splits ({', '.join(splits)})")
+            bad(file, f"is in none of the folders that are splits ({', '.join(splits)})")
         else:
             places[file] = (split, below) if splits else (None, file)
     return places
@@ -128,7 +128,7 @@ def _places(
 
 def _fits(file: str, wanted: Sequence[str]) -> bool:
     ending, compression = endings(file)
-    return ending in wanted and compression in _COMPRESSIONS
+    return ending in wanted and compression in _ENDINGS
 
 
 def _labeller(

@@ -1,14 +1,14 @@
-"""What has become of the shards, as told by the threads that write them."""
+"""What happened to the shards, as reported by the threads that write them."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from tfr_assets.errors import TfrError, WriteError
 from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.units import Advance
 
-Progress = Callable[[int], None]
 _MOST_LINES = 20
 
 
@@ -17,7 +17,7 @@ class NothingLeftError(Exception):
 
 
 class Report(Protocol):
-    """Told by writers, from any thread."""
+    """Called by writers, from any thread."""
 
     def wrote(self, records: int) -> None:
         """So many records more were written."""
@@ -41,8 +41,8 @@ class Outcome:
         errors: Of those that were not.
     """
 
-    def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
-        """Prepares for shards at `paths`; `progress` is told of records just written, by one thread at a time."""
+    def __init__(self, paths: Sequence[Path], progress: Advance | None = None) -> None:
+        """Prepares for shards at `paths`; `progress` is called with records just written, by one thread at a time."""
         self.manifests: dict[int, Manifest] = {}
         self.errors: dict[int, TfrError] = {}
         self._paths, self._progress = paths, progress

@@ -12,7 +12,7 @@ _CHARACTERS = 60
 
 
 def as_document(found: Inspection) -> dict[str, Any]:
-    """Returns an inspection as JSON-ready values; bytes that are no text become hex."""
+    """Returns an inspection as JSON-ready values; bytes that are not text become hex."""
     features = {
         name: {"kinds": dict(seen.kinds), "present": seen.present, "values": [seen.smallest, seen.largest]}
         for name, seen in found.features.items()
@@ -40,7 +40,7 @@ def show(files: Sequence[Inspection]) -> None:
         )
         for found in files
     ]
-    columns = ("records", "size", "bytes a record", "compression", "file")
+    columns = ("records", "size", "bytes per record", "compression", "file")
     out.print(table(f"in {folder}", columns, lines, numbers=columns[:3]))
     if len(files) > 1:
         out.print(
@@ -56,15 +56,15 @@ def show(files: Sequence[Inspection]) -> None:
 
 def _show_features(found: Inspection) -> None:
     if found.not_examples:
-        out.print(f"\n{found.not_examples:,} of {found.sampled:,} sampled records are no tf.Example")
+        out.print(f"\n{found.not_examples:,} of {found.sampled:,} sampled records are not tf.Examples")
     if found.features:
         examples = found.sampled - found.not_examples
-        rows = [(name, *_seen(seen, examples)) for name, seen in found.features.items()]
+        rows = [(name, *_describe(seen, examples)) for name, seen in found.features.items()]
         out.print()
         out.print(table(f"features of the first {examples:,} records", ("feature", "kind", "values", "in"), rows))
 
 
-def _seen(seen: FeatureSeen, examples: int) -> tuple[str, str, str]:
+def _describe(seen: FeatureSeen, examples: int) -> tuple[str, str, str]:
     values = f"{seen.smallest}" if seen.smallest == seen.largest else f"{seen.smallest} – {seen.largest}"
     share = "every record" if seen.present == examples else f"{seen.present / examples:.1%} of records"
     return " or ".join(sorted(seen.kinds)), values, share
