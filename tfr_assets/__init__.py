@@ -31,6 +31,7 @@ from tfr_assets.errors import (
     WriteError,
 )
 from tfr_assets.reading.batches import batches
+from tfr_assets.reading.mix import mix
 from tfr_assets.reading.open import open
 from tfr_assets.reading.read import read
 from tfr_assets.writing.stored import inspect, merge, verify
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from tfr_assets.components.config.component import TFRecordDataset
     from tfr_assets.reading.access.dataset import Dataset
     from tfr_assets.reading.access.epochs import ResumableBatches
+    from tfr_assets.reading.access.mixture import Mixture
     from tfr_assets.records.arrow.arrays import Ragged, Strings
     from tfr_assets.records.schema.features import FeatureOptions
 
@@ -48,6 +50,7 @@ __all__ = [
     "DamagedFile",
     "Dataset",
     "FeatureOptions",
+    "Mixture",
     "OutOfMemory",
     "OutOfRange",
     "Ragged",
@@ -65,6 +68,7 @@ __all__ = [
     "batches",
     "inspect",
     "merge",
+    "mix",
     "open",
     "read",
     "verify",
@@ -74,6 +78,7 @@ _LAZY = {  # classes that bring Dagster, NumPy or Arrow with them
     "Dataset": "tfr_assets.reading.access.dataset",
     "FeatureOptions": "tfr_assets.records.schema.features",
     "Ragged": "tfr_assets.records.arrow.arrays",
+    "Mixture": "tfr_assets.reading.access.mixture",
     "ResumableBatches": "tfr_assets.reading.access.epochs",
     "Strings": "tfr_assets.records.arrow.arrays",
     "TFRecordDataset": "tfr_assets.components.config.component",

@@ -9,6 +9,7 @@ from tfr_assets.reading.locate.file_sets import FileChoice
 
 if TYPE_CHECKING:
     from tfr_assets.reading.access.epochs import ResumableBatches
+    from tfr_assets.reading.access.left import Positions
     from tfr_assets.reading.access.order import Order, Shuffle
     from tfr_assets.reading.locate.record_files import RecordFiles
 
@@ -88,9 +89,9 @@ def batches(
         SourceError: While iterating, a remote file cannot be read.
         OutOfMemory: While iterating, records do not fit into memory.
     """
-    from tfr_assets.reading.access.dataset import Dataset, check_choices, check_positive, fingerprint_of
-    from tfr_assets.reading.access.epochs import Plan, ResumableBatches
-    from tfr_assets.reading.access.left import Positions
+    from tfr_assets.reading.access.dataset import Dataset, fingerprint_of
+    from tfr_assets.reading.access.epochs import ResumableBatches
+    from tfr_assets.reading.access.options import BatchOptions
     from tfr_assets.reading.access.order import order_of
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.locate.record_files import RecordFiles
@@ -99,25 +100,22 @@ def batches(
     from tfr_assets.reading.native.decoded_batches import Batches
 
     shard = (0, 1) if shard is None else shard
-    check_positive(batch_size=batch_size, workers=workers)
-    check_choices(epochs, shard, even, on_error)
-    skip = on_error == "skip"
+    options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
+    skip = options.skip
     found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=not skip)
     found = found.with_limit(max_record_bytes)
     if shuffle:
-        return Dataset(found).batches(
-            batch_size, into=into, columns=columns, shuffle=shuffle, seed=seed, epochs=epochs, shard=shard, even=even,
-            on_error=on_error, workers=workers, drop_remainder=drop_remainder,
-        )  # fmt: skip
+        return Dataset(found, columns).batches(shuffle=shuffle, seed=seed, **vars(options))
     names = chosen_columns(found.features, columns)
     for column in names:
         check_decodable(found.features, column)
     convert, nulls = converter(found.features, names, into), into != "numpy"
 
     def start(_order: "Order", _epoch: int, share: "Positions") -> Batches:
-        return Batches(
-            found, names, batch_size, None, skip, workers, drop_remainder, convert, nulls=nulls, spans=share.spans
-        )
+        return read_spans(share.spans)
 
-    start(order := order_of(found.records, 0, False, 0), 0, Positions(())).close()  # what it refuses is refused at once
-    return ResumableBatches(Plan(fingerprint_of(found), order, batch_size, shard, even, epochs), start)
+    def read_spans(spans: Sequence[tuple[int, int]]) -> Batches:
+        return Batches(found, names, batch_size, None, skip, workers, drop_remainder, convert, nulls=nulls, spans=spans)
+
+    read_spans([]).close()  # what it refuses is refused at once
+    return ResumableBatches(fingerprint_of(found), order_of(found.records, 0, False, seed), options, start)

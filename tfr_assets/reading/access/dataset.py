@@ -13,18 +13,19 @@ import numpy as np
 
 from tfr_assets.errors import ConfigError, OutOfRange, StaleError
 from tfr_assets.reading.access.decode import RecordDecoder
-from tfr_assets.reading.access.epochs import Even, Plan, ResumableBatches
+from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.left import Positions
 from tfr_assets.reading.access.open_files import OpenFiles
+from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even, check_on_error
 from tfr_assets.reading.access.order import Order, Shuffle, order_of
 from tfr_assets.reading.access.passes import AnyOrder
 from tfr_assets.reading.access.rows import as_records
 from tfr_assets.reading.locate.file_sets import other_splits, split_of
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, is_remote
-from tfr_assets.reading.locate.shares import check_shard
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
 from tfr_assets.reading.native.convert import converter
 from tfr_assets.records.frames.examine import FileReport, examine_written
+from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import FeatureSpec
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def fingerprint_of(files: RecordFiles) -> str:
     """Returns what tells the records of some files, in their order, from all others: 16 hex digits."""
     made = [[manifest.records, manifest.digest] for manifest in files.manifests]
     return hashlib.sha256(json.dumps([made, files.features.fingerprint]).encode()).hexdigest()[:16]
+
+
+def files_order(files: RecordFiles, shuffle: Shuffle, seed: int) -> Order:
+    """Returns an order of all records of some files. Arguments and errors as for `order_of`."""
+    return order_of(files.records, sum(manifest.payload_bytes for manifest in files.manifests), shuffle, seed)
 
 
 class Dataset:
@@ -84,6 +90,11 @@ class Dataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._files.paths, self._columns, self._files.max_record_bytes, self.fingerprint)
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """What each of the files must hold."""
+        return self._files.manifests
 
     @property
     def features(self) -> FeatureSpec:
@@ -157,8 +168,7 @@ class Dataset:
             DamagedFile: A record is damaged: the message says which, in which file and where.
             OutOfMemory: The records do not fit into memory.
         """
-        if on_error not in ("raise", "skip"):
-            raise ConfigError(f"on_error={on_error!r}: use 'raise' or 'skip'")
+        check_on_error(on_error)
         wanted = self._numbers(records)
         names, skip = self._names(columns), on_error == "skip"
         if into == "bytes":
@@ -173,7 +183,7 @@ class Dataset:
         self,
         batch_size: int = 4096,
         *,
-        into: Literal["numpy", "arrow", "pandas", "records"] = "numpy",
+        into: BatchInto = "numpy",
         columns: Sequence[str] | None = None,
         shuffle: Shuffle = False,
         seed: int = 0,
@@ -205,23 +215,33 @@ class Dataset:
         Raises:
             ConfigError: An argument cannot be; while iterating, as for `take`, as are the others.
         """
-        check_positive(batch_size=batch_size, workers=workers)
-        check_choices(epochs, shard, even, on_error)
-        payload = sum(manifest.payload_bytes for manifest in self._files.manifests)
-        order = order_of(len(self), payload, shuffle, seed)
-        plan = Plan(self.fingerprint, order, batch_size, shard, even, epochs)
-        names, skip = self._names(columns), on_error == "skip"
-        convert = self._converter(names, into)
+        options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
+        return self.batches_in_order(files_order(self._files, shuffle, seed), self.fingerprint, options, columns)
+
+    def batches_in_order(
+        self, order: Order, fingerprint: str, options: BatchOptions, columns: Sequence[str] | None = None
+    ) -> ResumableBatches:
+        """Does what `batches` does, in any order of these records.
+
+        Args:
+            order: The order.
+            fingerprint: What the states of the iterator are bound to.
+            options: What is asked for.
+            columns: As for `take`.
+        """
+        names = self._names(columns)
+        convert = self._converter(names, options.into)
 
         def new_decoder() -> RecordDecoder:
-            return RecordDecoder(self._open, self._firsts, self.features, names, into != "numpy", skip)
+            nulls = options.into != "numpy"
+            return RecordDecoder(self._open, self._firsts, self.features, names, nulls, options.skip)
 
         new_decoder()  # what it refuses is refused at once
 
         def start(order: Order, epoch: int, share: Positions) -> AnyOrder:
-            return AnyOrder(order, epoch, share, batch_size, drop_remainder, workers, new_decoder, names, convert)
+            return AnyOrder(order, epoch, share, options, new_decoder, names, convert)
 
-        return ResumableBatches(plan, start)
+        return ResumableBatches(fingerprint, order, options, start)
 
     def verify(self) -> list[FileReport]:
         """Reads all files and holds each against its manifest and index, as `tfr_assets.verify` does.
@@ -276,32 +296,6 @@ class Dataset:
         if into == "records":
             return lambda columns: as_records(self.features, columns)
         return converter(self.features, names, into)
-
-
-def check_positive(**counts: object) -> None:
-    """Refuses arguments that are no positive integers.
-
-    Raises:
-        ConfigError: One is not.
-    """
-    for option, value in counts.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(f"{option}={value!r} must be a positive integer")
-
-
-def check_choices(epochs: object, shard: object, even: object, on_error: object) -> None:
-    """Refuses what cannot be.
-
-    Raises:
-        ConfigError: An argument is none of its choices.
-    """
-    if epochs is not None:
-        check_positive(epochs=epochs)
-    check_shard(shard)
-    if even not in (None, "pad", "drop"):
-        raise ConfigError(f"even={even!r}: use 'pad', 'drop' or None")
-    if on_error not in ("raise", "skip"):
-        raise ConfigError(f"on_error={on_error!r}: use 'raise' or 'skip'")
 
 
 def _reopened(

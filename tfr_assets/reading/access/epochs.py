@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.access.left import Positions, left_of, share_of_left
+from tfr_assets.reading.access.options import BatchOptions
 from tfr_assets.reading.access.order import Order
 from tfr_assets.reading.access.state import State, joint_state
 from tfr_assets.records.frames.skipped import Skipped
-
-Even = Literal["pad", "drop"]
 
 
 class Pass(Protocol):
@@ -30,27 +29,6 @@ class Pass(Protocol):
         """Ends its threads."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What an iterator is asked for.
-
-    Attributes:
-        fingerprint: Of the data.
-        order: Of the records.
-        batch_size: Records a batch.
-        shard: Which worker, and of how many.
-        even: As for `share_of_left`.
-        epochs: How many; None: without end.
-    """
-
-    fingerprint: str
-    order: Order
-    batch_size: int
-    shard: tuple[int, int]
-    even: Even | None
-    epochs: int | None
-
-
 class ResumableBatches:
     """Batches of columns, decoded ahead. Get them from `tfr_assets.batches` or a dataset's `batches`.
 
@@ -66,12 +44,16 @@ class ResumableBatches:
     ```
 
     Args:
-        plan: What is asked for.
+        fingerprint: Of the data.
+        order: Of the records.
+        options: What is asked for.
         start: Begins a pass over some positions of an epoch.
     """
 
-    def __init__(self, plan: Plan, start: Callable[[Order, int, Positions], Pass]) -> None:
-        self._plan, self._start = plan, start
+    def __init__(
+        self, fingerprint: str, order: Order, options: BatchOptions, start: Callable[[Order, int, Positions], Pass]
+    ) -> None:
+        self._fingerprint, self._order, self._options, self._start = fingerprint, order, options, start
         self._epoch, self._taken = 0, []  # type: tuple[int, list[Any]]
         self._given = 0  # records of this pass, by count of batches
         self._pass: Pass | None = None
@@ -92,10 +74,10 @@ class ResumableBatches:
                 "damaged records were left out, so that batches do not tell the place in the epoch; use "
                 "tfr_assets.open(…).batches(on_error='skip'), where they do"
             )
-        plan, order = self._plan, self._plan.order
-        taken = [*self._taken, [plan.shard[1], self._given]]
+        order, options = self._order, self._options
+        taken = [*self._taken, [options.shard[1], self._given]]
         return State(
-            plan.fingerprint, order.shuffle, order.block, order.seed, self._epoch, taken, plan.batch_size
+            self._fingerprint, order.shuffle, order.block, order.seed, self._epoch, taken, options.batch_size
         ).to_json()
 
     def restore(self, state: dict[str, Any] | Sequence[dict[str, Any]]) -> None:
@@ -115,9 +97,9 @@ class ResumableBatches:
         if not states:
             raise ConfigError("there is no state to restore")
         found = joint_state([State.from_json(each) for each in states])
-        found.check(self._plan.fingerprint, self._plan.order)
+        found.check(self._fingerprint, self._order)
         self._batches.close()
-        self._plan = replace(self._plan, order=replace(self._plan.order, seed=found.seed))
+        self._order = replace(self._order, seed=found.seed)
         taken = [list(entry) for entry in found.taken if entry[1]]
         self._epoch, self._taken, self._given = found.epoch, taken, 0
         self._batches = self._run()
@@ -152,20 +134,20 @@ class ResumableBatches:
         return self._pass.skipped if self._pass else Skipped()
 
     def _run(self) -> Generator[Any, None, None]:
-        plan = self._plan
+        options, order = self._options, self._order
         while True:
-            left = left_of(plan.order.size, self._taken)
-            share = share_of_left(left, plan.shard, plan.even)
-            self._pass = self._start(plan.order, self._epoch, share)
+            left = left_of(order.size, self._taken)
+            share = share_of_left(left, options.shard, options.even)
+            self._pass = self._start(order, self._epoch, share)
             try:
                 with closing(self._pass):
                     for batch in self._pass:
-                        self._given += plan.batch_size  # beyond its own share, for those whose shares are longer
-                        if plan.even == "drop":
+                        self._given += options.batch_size  # beyond its own share, for those whose shares are longer
+                        if options.even == "drop":
                             self._given = min(self._given, len(share))
                         yield batch
             finally:
                 self._skipped, self._pass = self.skipped, None
-            if not plan.order.size or (plan.epochs is not None and self._epoch + 1 >= plan.epochs):
+            if not order.size or (options.epochs is not None and self._epoch + 1 >= options.epochs):
                 return  # as the place is still in this epoch, which other workers may not have ended
             self._epoch, self._taken, self._given = self._epoch + 1, [], 0

@@ -7,6 +7,7 @@ from typing import Any
 
 from tfr_assets.reading.access.decode import RecordDecoder
 from tfr_assets.reading.access.left import Positions
+from tfr_assets.reading.access.options import BatchOptions
 from tfr_assets.reading.access.order import Order
 from tfr_assets.reading.native.read_ahead import Ahead
 from tfr_assets.reading.native.skipped_count import Tally
@@ -21,9 +22,7 @@ class AnyOrder:
         order: Which record comes at which position.
         epoch: Number of the epoch.
         share: The positions.
-        batch_size: Records a batch.
-        drop_remainder: Whether to leave out a last batch that is not full.
-        workers: Number of threads, each of which reads and decodes a batch.
+        options: What is asked for; each worker is a thread that reads and decodes a batch.
         new_decoder: Makes a decoder for a thread.
         names: The columns, in their order.
         convert: What becomes of each batch.
@@ -32,13 +31,13 @@ class AnyOrder:
     exact = True
 
     def __init__(
-        self, order: Order, epoch: int, share: Positions, batch_size: int, drop_remainder: bool, workers: int,
+        self, order: Order, epoch: int, share: Positions, options: BatchOptions,
         new_decoder: Callable[[], RecordDecoder], names: tuple[str, ...], convert: Callable[[Columns], Any],
     ) -> None:  # fmt: skip
         self._order, self._epoch, self._share = order, epoch, share
-        self._batch_size, self._workers, self._new_decoder = batch_size, workers, new_decoder
-        self._names, self._convert = names, convert
-        self._stop = len(share) // batch_size * batch_size if drop_remainder else len(share)
+        self._options, self._new_decoder, self._names, self._convert = options, new_decoder, names, convert
+        rest = len(share) % options.batch_size if options.drop_remainder else 0
+        self._stop = len(share) - rest
         self._tally, self._own = Tally(), threading.local()
         self._batches = self._run()
 
@@ -58,8 +57,8 @@ class AnyOrder:
         self._batches.close()
 
     def _run(self) -> Generator[Any, None, None]:
-        tasks = (partial(self._decode, each) for each in self._share.part(0, self._stop).cut(self._batch_size))
-        ahead = Ahead(tasks, self._workers)
+        tasks = (partial(self._decode, each) for each in self._share.part(0, self._stop).cut(self._options.batch_size))
+        ahead = Ahead(tasks, self._options.workers)
         try:
             for columns in ahead:
                 yield self._convert({name: columns[name] for name in self._names})
