@@ -40,6 +40,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory, source: pa.Table) -> Datase
     return tfr_assets.open(write_dataset(source, tmp_path_factory.mktemp("shared")).folder)
 
 
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory, source: pa.Table) -> Dataset:
+    """The same records in memory; their files are gone."""
+    folder = write_dataset(source, tmp_path_factory.mktemp("loaded"), compression="gzip").folder
+    loaded = tfr_assets.open(folder, in_memory=True)
+    shutil.rmtree(folder)
+    return loaded
+
+
 def flip(path: Path, record: int, byte: int = 12) -> int:
     """Flips a bit of a record; 12 is the first byte of its payload. Returns where its frame starts."""
     start = int(read_index(index_path(path))[record, 0])
@@ -49,9 +58,12 @@ def flip(path: Path, record: int, byte: int = 12) -> int:
     return start
 
 
-@given(wanted=st.lists(st.integers(-100, 99), max_size=150))
-@examples(40)
-def test_records_come_in_the_order_asked(shared: Dataset, source: pa.Table, wanted: list[int]) -> None:
+@given(wanted=st.lists(st.integers(-100, 99), max_size=150), in_memory=st.booleans())
+@examples(60)
+def test_records_come_in_the_order_asked(
+    shared: Dataset, loaded: Dataset, source: pa.Table, wanted: list[int], in_memory: bool
+) -> None:
+    shared = loaded if in_memory else shared
     found = joined([shared.take(wanted)])
     np.testing.assert_equal(found, expected(source.take([i % 100 for i in wanted])) if wanted else found)
     assert shared.take(wanted, into="arrow").num_rows == len(wanted)
@@ -122,6 +134,25 @@ def test_what_is_no_number_of_a_record_is_refused(shared: Dataset, records: Any)
         shared.take([0], into="numppy")  # type: ignore[call-overload]
 
 
+def test_what_is_in_memory_is_checked_once_and_stays(written: Written, source: pa.Table) -> None:
+    layout = written(source)
+    path = layout.shard_path("train-00001-of-00003")
+    flip(path, 3)
+    damaged = tfr_assets.open(layout.folder, files="shards", in_memory=True)
+    lost = damaged.manifests[0].records + 3
+    with pytest.raises(DamagedFile, match=r"record 3 .*data CRC is wrong"):
+        damaged[lost]
+    found, missing = damaged.take([5, lost, lost, lost + 1], on_error="skip")
+    assert (found["id"].tolist(), missing.tolist()) == ([5, lost + 1], [lost])
+    path.write_bytes(b"")
+    assert damaged[lost + 1]["id"] == lost + 1
+    with pytest.warns(UserWarning, match="left out 1 of 100"):
+        found = joined(damaged.batches(7, shuffle="global", columns=["id"], on_error="skip"))
+    assert sorted(found["id"]) == [i for i in range(100) if i != lost]
+    with pytest.raises(DamagedFile, match="bytes, its manifest says"):
+        pickle.loads(pickle.dumps(damaged))  # as it loads the files again
+
+
 @pytest.mark.parametrize(
     ("byte", "kind", "at"), [(0, "length CRC is wrong", 0), (9, "length CRC", 0), (12, "data CRC is wrong", 12)]
 )
@@ -130,7 +161,7 @@ def test_a_damaged_record_is_named(written: Written, source: pa.Table, byte: int
     path = layout.shard_path("train-00001-of-00003")
     start = flip(path, 3, byte)
     damaged = tfr_assets.open(layout.folder, files="shards")
-    first = int(damaged._firsts[1])
+    first = sum(read.records for read in damaged.manifests[:1])
     assert damaged[first + 2]["id"] == first + 2
     with pytest.raises(DamagedFile, match=rf"00001-of-00003: record 3 at byte {start + at}: {kind}"):
         damaged.take([0, first + 3, 5])

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError, OutOfRange, StaleError
+from tfr_assets.errors import ConfigError, OutOfMemory, OutOfRange, StaleError
 from tfr_assets.reading.access.decode import RecordDecoder
 from tfr_assets.reading.access.epochs import ResumableBatches
+from tfr_assets.reading.access.gather import FileRecords, LoadedRecords, Source
 from tfr_assets.reading.access.left import Positions
 from tfr_assets.reading.access.open_files import OpenFiles
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even, check_on_error
@@ -69,17 +70,27 @@ class Dataset:
     Args:
         files: The files.
         columns: The columns to decode; None: all.
+        in_memory: Whether all records are read now, and kept.
     """
 
-    def __init__(self, files: RecordFiles, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, files: RecordFiles, columns: Sequence[str] | None = None, in_memory: bool = False) -> None:
         if is_remote(files.paths[0]):
             raise ConfigError(
                 f"{files.paths[0]}: records are read by number from local files only; copy the dataset, or read it in "
                 "its order with tfr_assets.batches"
             )
         self._files, self._columns = files, None if columns is None else chosen_columns(files.features, columns)
-        self._firsts = np.cumsum([0, *(manifest.records for manifest in files.manifests)], dtype=np.int64)
-        self._open = OpenFiles(files)
+        self._open, self._in_memory = OpenFiles(files), in_memory
+        firsts = np.cumsum([0, *(manifest.records for manifest in files.manifests)], dtype=np.int64)
+        self._source: Source = FileRecords(self._open, firsts)
+        if in_memory:
+            try:
+                self._source = LoadedRecords(self._source, len(self), _THREADS)
+            except MemoryError as error:
+                raise OutOfMemory(
+                    f"the {files.bytes} bytes of {files.paths[0]} … do not fit into memory; leave out in_memory"
+                ) from error
+            self.close()
         self._own = threading.local()
 
     def __len__(self) -> int:
@@ -89,7 +100,13 @@ class Dataset:
         return f"<{len(self)} records of {len(self._files.paths)} files: {', '.join(self._names(None))}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._files.paths, self._columns, self._files.max_record_bytes, self.fingerprint)
+        return _reopened, (
+            self._files.paths,
+            self._columns,
+            self._files.max_record_bytes,
+            self._in_memory,
+            self.fingerprint,
+        )
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -200,9 +217,9 @@ class Dataset:
             batch_size: Records a batch; the last one of an epoch has what is left.
             into: As for `take`.
             columns: As for `take`.
-            shuffle: `"global"`: any record at any position; `"blocks"`: blocks of 1 MiB or so in random order, 16 of
-                them shuffled together; a number: within windows of so many records, 10,000 for True; False: as written.
-                docs/reading.md measures them against each other.
+            shuffle: `"global"`: any record at any position; `"blocks"`: blocks of 256 KiB or more in random order, 16
+                of them shuffled together; a number: within windows of so many records, 10,000 for True; False: as
+                written. docs/reading.md measures them against each other.
             seed: Another number is another order. Each epoch has its own, the same in every run and on all workers.
             epochs: How many; None: without end.
             shard: `(index, count)`: only this worker's share of the epoch's positions, a consecutive one.
@@ -234,7 +251,7 @@ class Dataset:
 
         def new_decoder() -> RecordDecoder:
             nulls = options.into != "numpy"
-            return RecordDecoder(self._open, self._firsts, self.features, names, nulls, options.skip)
+            return RecordDecoder(self._source, self.features, names, nulls, options.skip)
 
         new_decoder()  # what it refuses is refused at once
 
@@ -287,7 +304,7 @@ class Dataset:
         decoders: dict[Any, RecordDecoder] = self._own.__dict__
         key = f"{names} {nulls} {skip}"
         if key not in decoders:
-            decoders[key] = RecordDecoder(self._open, self._firsts, self.features, names, nulls, skip)
+            decoders[key] = RecordDecoder(self._source, self.features, names, nulls, skip)
         return decoders[key]
 
     def _converter(self, names: tuple[str, ...], into: str) -> Callable[[Any], Any]:
@@ -299,7 +316,11 @@ class Dataset:
 
 
 def _reopened(
-    paths: tuple[str, ...], columns: tuple[str, ...] | None, max_record_bytes: int, fingerprint: str
+    paths: tuple[str, ...],
+    columns: tuple[str, ...] | None,
+    max_record_bytes: int,
+    in_memory: bool,
+    fingerprint: str,
 ) -> Dataset:
     """Opens files again.
 
@@ -307,10 +328,10 @@ def _reopened(
         StaleError: They are not those of the fingerprint.
         DamagedFile: A file is missing, or differs from its manifest in size.
     """
-    found = Dataset(gather([Path(path) for path in paths]).with_limit(max_record_bytes), columns)
-    if found.fingerprint != fingerprint:
+    files = gather([Path(path) for path in paths]).with_limit(max_record_bytes)
+    if (now := fingerprint_of(files)) != fingerprint:
         raise StaleError(
             f"{paths[0]} and what belongs to it are not the files of the pickled dataset (fingerprint {fingerprint}, "
-            f"now {found.fingerprint}); open the dataset again"
+            f"now {now}); open the dataset again"
         )
-    return found
+    return Dataset(files, columns, in_memory)

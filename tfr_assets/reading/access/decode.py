@@ -5,13 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from tfr_assets.errors import DamagedFile, OutOfMemory
-from tfr_assets.reading.access.gather import Gathered, gather
-from tfr_assets.reading.access.open_files import OpenFiles
+from tfr_assets.reading.access.gather import Gathered, Source
 from tfr_assets.records.arrow.buffers import Buffer
 from tfr_assets.records.arrow.ragged import put_together
 from tfr_assets.records.examples.decoder import Decoder
 from tfr_assets.records.examples.ranges import Columns
-from tfr_assets.records.frames.scan import Fault, FaultKind
+from tfr_assets.records.frames.scan import Fault
 from tfr_assets.records.frames.skipped import describe_faults
 from tfr_assets.records.schema.features import FeatureSpec
 
@@ -20,8 +19,7 @@ class RecordDecoder:
     """Reads and decodes records. One thread at a time may use it.
 
     Args:
-        files: The files.
-        firsts: As for `gather`.
+        source: Where the records come from.
         spec: How the records are parsed.
         names: The columns to decode, by base name.
         nulls: As for `Decoder`.
@@ -31,10 +29,8 @@ class RecordDecoder:
         ConfigError: The spec holds what cannot be decoded here.
     """
 
-    def __init__(
-        self, files: OpenFiles, firsts: np.ndarray, spec: FeatureSpec, names: tuple[str, ...], nulls: bool, skip: bool
-    ) -> None:
-        self._files, self._firsts, self._spec, self._skip = files, firsts, spec, skip
+    def __init__(self, source: Source, spec: FeatureSpec, names: tuple[str, ...], nulls: bool, skip: bool) -> None:
+        self._source, self._spec, self._skip = source, spec, skip
         self._decoder = Decoder(spec, {part.name for name in names for part in spec.columns[name]}, nulls)
         self._memory = Buffer()
 
@@ -51,7 +47,7 @@ class RecordDecoder:
             OutOfMemory: The records do not fit into memory.
         """
         try:
-            found = gather(self._files, self._firsts, records, self._memory.take, threads)
+            found = self._source.gather(records, self._memory.take, threads)
             faults = {**found.faults}
             self._refuse(faults)
             frames = found.frames
@@ -59,7 +55,7 @@ class RecordDecoder:
             if problems := self._decoder.add(found.buffer, frames):
                 for problem in problems:
                     number = int(frames[problem.index, 2])
-                    faults[number] = self._misfit(number, problem.text)
+                    faults[number] = self._source.misfit(number, problem.text)
                 self._refuse(faults)
                 frames = np.delete(frames, [problem.index for problem in problems], 0)
                 problems = self._decoder.add(found.buffer, frames)
@@ -73,14 +69,9 @@ class RecordDecoder:
 
     def payloads(self, records: np.ndarray, threads: int = 1) -> tuple[list[bytes], dict[int, Fault]]:
         """Returns the bytes of records instead; arguments, faults and errors as for `decode`."""
-        found = gather(self._files, self._firsts, records, self._memory.take, threads)
+        found = self._source.gather(records, self._memory.take, threads)
         self._refuse(found.faults)
         return _payloads(found), dict(found.faults)
-
-    def _misfit(self, number: int, text: str) -> Fault:
-        index = int(np.searchsorted(self._firsts, number, "right")) - 1
-        file, record = self._files[index], number - int(self._firsts[index])
-        return Fault(file.path, record, int(file.bounds[record]) + 12, FaultKind.FEATURES, text)
 
     def _refuse(self, faults: Mapping[int, Fault]) -> None:
         if faults and not self._skip:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -37,43 +38,102 @@ class Gathered:
     faults: Mapping[int, Fault]
 
 
-def gather(files: OpenFiles, firsts: np.ndarray, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
-    """Reads records, those of a file in ascending order, and those that lie together at once.
+class Source(Protocol):
+    """Where records come from."""
+
+    def gather(self, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
+        """Reads records, those of a file in ascending order, and those that lie together at once.
+
+        Args:
+            records: int64 of shape (n,): numbers of records, in any order, also several times.
+            memory: Where they go.
+            threads: How many read at once.
+
+        Raises:
+            StaleError: A file is not the one that was opened, or not any more.
+            DamagedFile: A file cannot be read.
+        """
+
+    def misfit(self, number: int, text: str) -> Fault:
+        """Returns the fault of a record that does not fit the feature spec."""
+
+
+class FileRecords:
+    """Records in files, each read when it is asked for. See `Source`.
 
     Args:
         files: The files.
         firsts: int64 of shape (files + 1,): the number of each file's first record, and the number of all.
-        records: int64 of shape (n,): numbers of records, in any order, also several times.
-        memory: Where they go.
+    """
+
+    def __init__(self, files: OpenFiles, firsts: np.ndarray) -> None:
+        self._files, self._firsts = files, firsts
+
+    def gather(self, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
+        """See `Source`."""
+        order = np.argsort(records, kind="stable")
+        ascending = records[order]
+        frames = np.empty((len(records), 3), np.int64)
+        cuts = np.searchsorted(ascending, self._firsts).tolist()
+        parts: list[_Part] = []
+        target = 0
+        for index, (begin, stop) in enumerate(pairwise(cuts)):
+            if begin < stop:
+                file, first = self._files[index], int(self._firsts[index])
+                runs = Runs(file.bounds, first, ascending[begin:stop], order[begin:stop], frames, target)
+                parts.append(_Part(file, first, runs))
+                target = runs.end
+        buffer = memory(target + PADDING)
+        _read(parts, buffer, threads)
+        for part in parts:
+            part.file.check()
+        faults: dict[int, Fault] = {}
+        if wrong := check_frames(buffer, frames):
+            for at, kind in wrong.items():
+                number = int(frames[at, 2])
+                faults[number] = next(part for part in reversed(parts) if part.first <= number).fault(number, kind)
+            frames = np.delete(frames, list(wrong), 0)
+        return Gathered(buffer, frames, dict(sorted(faults.items())))
+
+    def misfit(self, number: int, text: str) -> Fault:
+        """See `Source`."""
+        index = int(np.searchsorted(self._firsts, number, "right")) - 1
+        file, record = self._files[index], number - int(self._firsts[index])
+        return Fault(file.path, record, int(file.bounds[record]) + _HEADER, FaultKind.FEATURES, text)
+
+
+class LoadedRecords:
+    """All records of some files, read and checked once and kept in memory. See `Source`.
+
+    Args:
+        source: The files.
+        count: Number of records.
         threads: How many read at once.
 
     Raises:
-        StaleError: A file is not the one that was opened, or not any more.
+        StaleError: A file is not the one that was opened.
         DamagedFile: A file cannot be read.
+        MemoryError: They do not fit into memory.
     """
-    order = np.argsort(records, kind="stable")
-    ascending = records[order]
-    frames = np.empty((len(records), 3), np.int64)
-    cuts = np.searchsorted(ascending, firsts).tolist()
-    parts: list[_Part] = []
-    target = 0
-    for index, (begin, stop) in enumerate(pairwise(cuts)):
-        if begin < stop:
-            file, first = files[index], int(firsts[index])
-            runs = Runs(file.bounds, first, ascending[begin:stop], order[begin:stop], frames, target)
-            parts.append(_Part(file, first, runs))
-            target = runs.end
-    buffer = memory(target + PADDING)
-    _read(parts, buffer, threads)
-    for part in parts:
-        part.file.check()
-    faults: dict[int, Fault] = {}
-    if wrong := check_frames(buffer, frames):
-        for at, kind in wrong.items():
-            number = int(frames[at, 2])
-            faults[number] = next(part for part in reversed(parts) if part.first <= number).fault(number, kind)
-        frames = np.delete(frames, list(wrong), 0)
-    return Gathered(buffer, frames, dict(sorted(faults.items())))
+
+    def __init__(self, source: FileRecords, count: int, threads: int) -> None:
+        self._source = source
+        found = source.gather(np.arange(count), lambda size: np.empty(size, np.uint8), threads)
+        self._buffer, self._faults = found.buffer, found.faults
+        self._frames = np.zeros((count, 3), np.int64)
+        self._frames[found.frames[:, 2]] = found.frames
+
+    def gather(self, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
+        """See `Source`."""
+        frames, faults = self._frames[records], {}
+        if self._faults and len(wrong := np.intersect1d(records, list(self._faults))):
+            faults = {number: self._faults[number] for number in wrong.tolist()}
+            frames = frames[~np.isin(records, wrong)]
+        return Gathered(self._buffer, frames, faults)
+
+    def misfit(self, number: int, text: str) -> Fault:
+        """See `Source`."""
+        return self._source.misfit(number, text)
 
 
 @dataclass(frozen=True)

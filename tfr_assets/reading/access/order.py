@@ -5,7 +5,7 @@ number of workers agree on it.
 
     False       as they were written
     10_000      each window of so many records is shuffled
-    "blocks"    blocks of 1 MiB or so come in random order; 16 of them are shuffled together
+    "blocks"    blocks of 256 KiB, but at least 64 records, come in random order; 16 of them are shuffled together
     "global"    any record at any position
 
 Windows and blocks begin elsewhere in each epoch, so that no two records are kept apart for ever.
@@ -21,7 +21,7 @@ from tfr_assets.reading.access.permutation import key_of, permuted
 
 Shuffle = bool | int | Literal["global", "blocks"]
 _WINDOW = 10_000  # of shuffle=True, as for `read`
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES, _BLOCK_RECORDS = 256 << 10, 64  # at least
 _TOGETHER = 16  # blocks
 
 
@@ -90,7 +90,7 @@ def order_of(size: int, payload_bytes: int, shuffle: Shuffle, seed: int) -> Orde
             f"shuffle={shuffle!r}: use 'global', 'blocks', a number of records to shuffle among, True for 10,000, or "
             "False"
         )
-    block = max(1, min(size, size * _BLOCK_BYTES // max(1, payload_bytes)))
+    block = max(1, min(size, max(_BLOCK_RECORDS, size * _BLOCK_BYTES // max(1, payload_bytes))))
     return Order(size, shuffle, block, seed)
 
 

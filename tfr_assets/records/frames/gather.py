@@ -14,7 +14,7 @@ from tfr_assets.records.frames.scan import FaultKind
 from tfr_assets.records.kernels.crc32c import masked_crc_at
 from tfr_assets.records.kernels.jit import address_of, kernel, load_i64, load_u32, store_i64
 
-_GAP = 8192  # bytes between two records for which one read costs less than two
+_GAP = 4096  # bytes between two records for which one read costs less than two
 _HEADER = 12
 _WORD = types.int64
 _pread = types.ExternalFunction("pread", _WORD(types.int32, _WORD, _WORD, _WORD))
