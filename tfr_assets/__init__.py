@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tfr_assets.reading.access.epochs import ResumableBatches
     from tfr_assets.reading.access.mixture import Mixture
     from tfr_assets.records.arrow.arrays import Ragged, Strings
-    from tfr_assets.records.schema.features import FeatureOptions
+    from tfr_assets.records.schema.feature_options import FeatureOptions
 
 __all__ = [
     "ConfigError",
@@ -76,9 +76,9 @@ __all__ = [
 ]
 _LAZY = {  # classes that bring Dagster, NumPy or Arrow with them
     "Dataset": "tfr_assets.reading.access.dataset",
-    "FeatureOptions": "tfr_assets.records.schema.features",
-    "Ragged": "tfr_assets.records.arrow.arrays",
+    "FeatureOptions": "tfr_assets.records.schema.feature_options",
     "Mixture": "tfr_assets.reading.access.mixture",
+    "Ragged": "tfr_assets.records.arrow.arrays",
     "ResumableBatches": "tfr_assets.reading.access.epochs",
     "Strings": "tfr_assets.records.arrow.arrays",
     "TFRecordDataset": "tfr_assets.components.config.component",

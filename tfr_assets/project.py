@@ -62,7 +62,7 @@ class Project:
             sys.path[:0] = [str(base) for base in self._bases if base.is_dir()]
 
     def _holds(self, package: ModuleSpec) -> bool:
-        """Tells whether a package, or module, lies in the project's folder."""
+        """Whether a package, or module, lies in the project's folder."""
         folders = package.submodule_search_locations or [str(Path(package.origin or "/").parent)]
         return any(Path(folder).resolve().is_relative_to(self.root.resolve()) for folder in folders)
 

@@ -4,10 +4,12 @@ A hook of MkDocs: https://www.mkdocs.org/user-guide/configuration/#hooks
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import click
+import yaml
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -25,12 +27,37 @@ def _fields() -> Iterator[str]:
     from tfr_assets import TFRecordDataset
 
     schema = TFRecordDataset.model().model_json_schema()
+    groups = dict(schema["$defs"])  # each is described where it is met first
     for name, field in schema["properties"].items():
         required = " (required)" if name in schema.get("required", ()) else ""
         yield f"## `{name}`{required}\n\n{field.get('description', '')}\n"
-        examples = [f"{name}: {json.dumps(example, ensure_ascii=False)}" for example in field.get("examples", ())]
+        examples = [f"{name}: {_flow(example)}" for example in field.get("examples", ())]
         if examples:
             yield "```yaml\n" + "\n".join(examples) + "\n```\n"
+        yield from _group(name, field, groups)
+
+
+def _group(path: str, field: dict[str, Any], groups: dict[str, Any]) -> Iterator[str]:
+    """Yields what a field's groups of options can hold."""
+    for name in re.findall(r"#/\$defs/(\w+)", json.dumps(field)):
+        group = groups.pop(name, None)
+        if group is None:
+            continue
+        yield f"### `{path}`: {group['description']}\n"
+        yield "| option | what | default | example |\n|---|---|---|---|"
+        for option, about in group["properties"].items():
+            default = f"`{_flow(about['default'])}`" if about.get("default") is not None else ""
+            example = f"`{_flow(about['examples'][0])}`" if about.get("examples") else ""
+            cells = (f"`{option}`", about.get("description", ""), default, example)
+            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        yield ""
+        for option, about in group["properties"].items():
+            yield from _group(f"{path}.{option}", about, groups)
+
+
+def _flow(value: Any) -> str:
+    text: str = yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=10_000)
+    return text.strip()[1:-1]
 
 
 def _command(name: str, command: click.Command) -> Iterator[str]:

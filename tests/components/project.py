@@ -33,7 +33,9 @@ from pathlib import Path
 
 import dagster as dg
 
+from tfr_assets.components.config.load import load_all
 from tfr_assets.components.runs.executor import build_executor
+from tfr_assets.project import find_project
 
 ROOT = Path(__file__).parents[1]
 os.environ["TFR_DATA"] = str(ROOT / "data")
@@ -41,8 +43,7 @@ os.environ["TFR_DATA"] = str(ROOT / "data")
 
 @dg.definitions
 def defs():
-    datasets = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
-    return dg.Definitions.merge(datasets, dg.Definitions(executor=build_executor()))
+    return dg.Definitions.merge(load_all(find_project(ROOT)), dg.Definitions(executor=build_executor()))
 
 
 if "tfr_assets.components.runs.steps.worker" in sys.modules:
@@ -142,16 +143,19 @@ class Project:
 
     def dataset(self, name: str, **attributes: Any) -> None:
         """Writes a dataset's YAML; by default it reads the file of the same name."""
-        folder = self.root / self.package / "defs" / name
-        folder.mkdir(exist_ok=True)
+        self.yaml(name).parent.mkdir(exist_ok=True)
         attributes = {"source": f"raw/{name}.parquet"} | attributes
-        (folder / "defs.yaml").write_text(
+        self.yaml(name).write_text(
             yaml.safe_dump({"type": "tfr_assets.TFRecordDataset", "attributes": attributes}, sort_keys=False)
         )
 
+    def yaml(self, name: str) -> Path:
+        """Returns the file that describes a dataset."""
+        return self.root / self.package / "defs" / name / "defs.yaml"
+
     def load(self, name: str) -> Dataset:
         """Returns a dataset as its YAML describes it now."""
-        attributes = yaml.safe_load((self.root / self.package / "defs" / name / "defs.yaml").read_text())["attributes"]
+        attributes = yaml.safe_load(self.yaml(name).read_text())["attributes"]
         made = TFRecordDataset.from_attributes_dict(attributes=attributes)
         return replace(made.dataset(name, self.root), root=self.root / "data")
 

@@ -83,6 +83,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "tfr_assets" / "defs" / "more.py").write_text(
         "import dagster as dg\n\n\n@dg.asset\ndef more() -> None:\n    pass\n"
     )
+    (root / "tfr_assets" / "defs" / "later.py").write_text(
+        "import dagster as dg\n\n\n@dg.definitions\ndef later():\n    return dg.Definitions([dg.AssetSpec('later')])\n"
+    )
     return root
 
 
@@ -108,7 +111,7 @@ print(json.dumps({"said": said, "keys": [k.to_user_string() for k in graph.get_a
     done = run(home, "-c", script)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert {"good/raw", "good/shards", "good/merged", "more"} <= set(found["keys"])
+    assert {"good/raw", "good/shards", "good/merged", "more", "later"} <= set(found["keys"])
     assert {f"Refresh_broken_{number}" for number in range(1, len(HOSTILE) + 1)} <= set(found["jobs"])
     assert sum(job.startswith("Refresh_no_name_") for job in found["jobs"]) == 2
     for number in range(1, len(HOSTILE) + 1):

@@ -1,6 +1,7 @@
 """Checks: by partition, read from the disk, told so that a person can act."""
 
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import dagster as dg
@@ -8,7 +9,7 @@ import pytest
 from dagster._core.storage.dagster_run import DagsterRunStatus
 
 from tfr_assets.components.assets.evaluation import Target
-from tfr_assets.layout import manifest_path, shard_keys
+from tfr_assets.layout import feature_spec_path, manifest_path, shard_keys
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.verdicts import judge_size
 
@@ -80,6 +81,39 @@ def test_verify_reads_again_writes_nothing_and_finds_every_kind_of_damage(
     assert "file is missing" in found[KEYS[1], "crc"].description
     said = ran.problems()[f"{name}_verify"]
     assert said.startswith(f"3 of 4 partitions of {name}/shards are damaged") and all(key in said for key in KEYS[:3])
+
+
+def test_verify_reads_the_merged_file_and_what_lies_beside_the_files(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("whole")
+    assert project.run(f"Refresh_{name}", KEYS, assets=[dg.AssetKey([name, part]) for part in ("raw", "shards")]).ok
+    unmerged = project.run(f"Verify_{name}")
+    assert unmerged.ok and not unmerged.evaluations("merged")  # nothing is stored of it that could be verified
+    assert project.refresh(name, SHARDS).ok
+    verified = project.run(f"Verify_{name}")
+    assert verified.ok
+    assert {check for _, check in verified.evaluations("merged")} == {*CONTENT, "shard_size"}
+
+    layout = project.layout(name)
+    content = bytearray(layout.merged_path("train").read_bytes())
+    content[20] ^= 1
+    layout.merged_path("train").write_bytes(content)
+    feature_spec_path(layout.shards).unlink()
+    one = project.run(f"Verify_{name}", config=chosen(name, KEYS[1]))
+    assert one.ok and not one.evaluations("merged")  # only the shard that it was asked for
+    ran = project.run(f"Verify_{name}")
+    assert not ran.ok
+    found = ran.evaluations("merged")
+    assert [check for check in CONTENT if not found[None, check].passed] == list(CONTENT)
+    assert f"{layout.merged_path('train').name}: record 0 at byte" in found[None, "crc"].description
+    assert all(each.passed for each in ran.evaluations("shards").values())
+    said = ran.problems()[f"{name}_verify"]
+    assert f"{name}/merged is damaged or missing: " in said and "Materialize it" in said
+    assert f"{feature_spec_path(layout.shards)}: file is missing" in said and "Materialize all" in said
+    assert said in unescape(layout.report.read_text())
+    assert project.refresh(name, SHARDS).ok
+    assert project.run(f"Verify_{name}").ok
 
 
 def test_verify_can_be_asked_for_one_shard_and_misses_no_manifest(

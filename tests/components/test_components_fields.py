@@ -7,9 +7,10 @@ import pytest
 from dagster.components.testing import create_defs_folder_sandbox
 
 from tfr_assets.components.config.component import TFRecordDataset
-from tfr_assets.components.config.fields import PARSERS, parse_features
+from tfr_assets.components.config.fields import DatasetOptions
 from tfr_assets.errors import ConfigError
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.option_groups import validate
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources import Source, seen_from
 
 
@@ -28,26 +29,32 @@ def complaint(attributes: dict[str, Any]) -> str:
         ({"shards": None}, "shards: has no value; give it one, or remove the line"),
         ({"shard": 3}, "shard: not a setting (did you mean 'shards'?). Known are source, shards"),
         ({"colour": "red"}, "colour: not a setting. Known are"),
-        ({"compression": "gzp"}, "compression: 'gzp' is not known (did you mean 'gzip'?). Choose none, gzip or zlib"),
-        ({"compression": 3}, "Choose none, gzip or zlib"),
+        (
+            {"compression": "gzp"},
+            "compression: 'gzp' is not known (did you mean 'gzip'?). Choose one of: none, gzip, zlib",
+        ),
+        ({"compression": 3}, "Choose one of: none, gzip, zlib"),
         ({"schedule": "every day"}, "schedule: 'every day' is not a cron expression. Write minute, hour"),
         ({"schedule": "0 25 * * *"}, "schedule: '0 25 * * *' is not a cron expression"),
         ({"schedule": 5}, "schedule: 5 is not a cron expression"),
-        ({"shuffle": True}, "shuffle: expected a seed, a whole number from 0 up such as 42, found True"),
+        ({"shuffle": True}, "shuffle: expected a seed, a whole number from 0 up such as 42; found True"),
         ({"shuffle": -1}, "shuffle: expected a seed"),
-        ({"owners": ["somebody"]}, "owners: 'somebody' is neither an e-mail address nor a team"),
+        ({"owners": ["somebody"]}, "owners[0]: 'somebody' is neither an e-mail address nor a team"),
         ({"owners": "me@example.com"}, "owners: expected a list of texts, such as [me@example.com, 'team:data']"),
         ({"tags": {"a b": "c"}}, "tags.a b: 'c' cannot be a tag. Use up to 63 letters"),
         ({"tags": {"a": "c d"}}, "tags.a: 'c d' cannot be a tag"),
         ({"tags": ["a"]}, "tags: expected keys with values"),
-        ({"description": 3}, "description: expected text, found 3; put it in quotes"),
+        ({"description": 3}, "description: expected text; found 3. Put it in quotes"),
         ({"source": 3}, "source: expected a path such as 'raw/*.parquet', or a mapping"),
         ({"source": {"pth": "x"}}, "source.pth: not a setting (did you mean 'path'?)"),
         ({"source": {}}, "source: set exactly one of `path` and `callable`"),
-        ({"source": {"path": 3}}, "source.path: expected text, found 3"),
+        ({"source": {"path": 3}}, "source.path: expected text; found 3"),
         ({"source": {"callable": "module"}}, "source.callable: 'module' is not of the form `package.module:function`"),
         ({"source": {"path": "x", "format": "xls"}}, "source.format: 'xls' is not known. Choose one of: parquet"),
-        ({"source": {"path": "x.csv", "options": {"delimter": ";"}}}, "source.options: 'delimter' is not an option"),
+        (
+            {"source": {"path": "x.csv", "options": {"delimter": ";"}}},
+            "source.options.delimter: not a setting (did you",
+        ),
         (
             {"features": ["a"]},
             "features: expected a mapping with drop, rename, cast, shape, fill, tensor, sequence or names",
@@ -122,10 +129,10 @@ def test_all_settings_arrive_as_they_were_meant() -> None:
 
 def test_classes_are_named_in_order_or_by_their_numbers() -> None:
     for said, names in ((["a", "b"], ("a", "b")), ({1: "a", 2: "b"}, ("0", "a", "b")), ({0: "a"}, ("a",))):
-        assert parse_features({"names": {"x": said}}).names == {"x": names}
+        assert validate(FeatureOptions, {"names": {"x": said}}, "features").names == {"x": names}
     for wrong in ({}, [], {-1: "a"}, {True: "a"}, {"1": "a"}, {1: 2}, {10**9: "a"}, "ab"):
         with pytest.raises(ConfigError, match=r"features\.names\.x: expected names such as \[cat, dog\], or \{1: cat"):
-            parse_features({"names": {"x": wrong}})
+            validate(FeatureOptions, {"names": {"x": wrong}}, "features")
 
 
 def test_templates_are_filled_in_before_they_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,11 +160,11 @@ def test_relative_paths_start_at_the_projects_root(given: str, found: str) -> No
 
 def test_every_field_is_described_with_an_example() -> None:
     properties = TFRecordDataset.model().model_json_schema()["properties"]
-    assert list(properties) == list(PARSERS)
+    assert list(properties) == list(DatasetOptions.model_fields)
     for name, property_ in properties.items():
         assert property_["description"] and property_["examples"], name
         for example in property_["examples"]:
-            PARSERS[name](example)
+            TFRecordDataset.from_attributes_dict(attributes={"source": "x"} | {name: example})
 
 
 def _first(error: BaseException) -> BaseException:

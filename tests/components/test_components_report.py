@@ -114,6 +114,22 @@ def test_a_failed_refresh_is_on_the_page_until_one_succeeds(project: Project, ma
     assert "failed" not in Seen(path.read_text()).text
 
 
+def test_a_step_whose_process_was_killed_is_on_the_page(project: Project, make_dataset: Callable[..., str]) -> None:
+    name = make_dataset("killed")
+    assert project.refresh(name, SHARDS).ok
+    layout = project.layout(name)
+    for path in (layout.shard_path(KEYS[1]), layout.shard_path(KEYS[2])):
+        path.unlink()
+    project.fault(KEYS[1], "kill")
+    failed = project.refresh(name, SHARDS)
+    assert list(failed.problems()) == ["write_shard[train_00001_of_00004]"]
+    seen = Seen(layout.report.read_text())
+    assert f"Run {failed.run.run_id[:8]} failed at write_shard[train_00001_of_00004]: " in seen.text
+    assert "was killed" in seen.text and "3 of 4 files are there" in seen.text  # it was written when the run was over
+    assert project.refresh(name, SHARDS).ok
+    assert "failed" not in Seen(layout.report.read_text()).text
+
+
 def test_a_failed_merge_is_on_the_page(project: Project, make_dataset: Callable[..., str]) -> None:
     name = make_dataset("unmerged")
     assert project.refresh(name, SHARDS).ok

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from tfr_assets.components.config.fields import PARSERS
+from tfr_assets.components.config.fields import DatasetOptions
 
 from .conftest import numbers
 from .project import Project, environment
@@ -23,7 +23,7 @@ def test_a_dataset_is_scaffolded_checked_and_refreshed_without_an_edit(project: 
     done = dg_command(project, *SCAFFOLD, "fresh", "--source", "raw/fresh.parquet", "--shards", "2")
     assert done.returncode == 0, done.stderr
     yaml = (project.root / project.package / "defs" / "fresh" / "defs.yaml").read_text()
-    assert all(f"{field}:" in yaml for field in PARSERS)  # every setting is there to be found, most behind a `#`
+    assert all(f"{field}:" in yaml for field in DatasetOptions.model_fields)  # most of them behind a `#`
     done = dg_command(project, "check", "yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert project.refresh("fresh", 2).ok
@@ -32,7 +32,7 @@ def test_a_dataset_is_scaffolded_checked_and_refreshed_without_an_edit(project: 
 def test_what_is_scaffolded_without_a_source_says_what_to_change(project: Project) -> None:
     assert dg_command(project, *SCAFFOLD, "later").returncode == 0
     yaml = (project.root / project.package / "defs" / "later" / "defs.yaml").read_text()
-    assert 'source: "raw/CHANGE_ME.parquet"' in yaml
+    assert "\n  source: raw/CHANGE_ME.parquet\n" in yaml
     assert project.repository().has_job("Refresh_later")
 
 

@@ -12,8 +12,8 @@ from tfr_assets.bench.writers.measured import MEASURED, SEED
 from tfr_assets.bench.writers.options import WriterTrials
 from tfr_assets.components.assets.readers import POOL
 from tfr_assets.components.config.component import TFRecordDataset
-from tfr_assets.components.config.fields import parse_writers
 from tfr_assets.errors import ConfigError
+from tfr_assets.option_groups import validate
 
 from .conftest import SHARDS
 from .project import Project, Ran
@@ -131,7 +131,7 @@ def test_the_writers_are_those_that_there_are() -> None:
 )
 def test_settings_that_cannot_be_meant_so(writers: object, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_writers(writers)
+        validate(WriterTrials, writers, "writers")
     assert message in str(caught.value)
 
 

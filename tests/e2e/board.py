@@ -165,6 +165,12 @@ class Board:
         self.dataset = group.removesuffix("_bench")
         return self.open(f"locations/__repository__@{self.server.project.package}/asset-groups/{group}/lineage")
 
+    def story(self, run: dict[str, Any]) -> str:
+        """Opens a run without the events of Dagster itself, and returns what its log then says."""
+        self.open(f"runs/{run['runId']}?levels=critical|error|warning|info")
+        self.shows("TIMESTAMP")
+        return str(self.page.locator("body").inner_text())
+
     def asset(self, name: str, part: str, view: str = "overview") -> Page:
         self.dataset = name
         return self.open(f"assets/{name}/{part}?view={view}")
@@ -179,8 +185,14 @@ class Board:
         (run,) = self.server.wait_for_runs(self.dataset, before)
         return run
 
-    def launch(self, button: str, partitions: str) -> None:
-        """As `materialize`, but does not wait for the end: only for the run, or the backfill that will launch it."""
+    def launch(self, button: str, partitions: str, *ticked: str) -> None:
+        """As `materialize`, but does not wait for the end: only for the run, or the backfill that will launch it.
+
+        Args:
+            button: is pressed first.
+            partitions: the button of the dialog that chooses them.
+            ticked: instead, these alone, one by one in the list.
+        """
 
         def launched() -> int:
             return len(self.server.backfills()) + len(self.server.runs(self.dataset))
@@ -188,8 +200,25 @@ class Board:
         before = launched()
         self.press(button)
         self.press(partitions, exact=True)
+        if ticked:
+            self.press("Custom", exact=True)
+            self.page.get_by_role("dialog").get_by_label("expand_more").first.click()
+            self.page.get_by_text("Select all").click()  # which takes all ticks away
+            for key in ticked:
+                self.page.get_by_role("menuitem", name=key).click()
+            self.page.keyboard.press("Escape")
+            self.shows(f"{len(ticked)} partitions")
         self.press("Launch")
         wait_for(lambda: launched() > before, SECONDS)
+
+    def materialize_alone(self, part: str) -> dict[str, Any]:
+        """Materializes an asset without partitions on its page, and shows the run that follows."""
+        before = len(self.server.runs(self.dataset))
+        self.asset(self.dataset, part)
+        self.press("Materialize")
+        (run,) = self.server.wait_for_runs(self.dataset, before)
+        self.open(f"runs/{run['runId']}")
+        return run
 
     def cancel_backfill(self) -> None:
         """Cancels the latest backfill on its page, and waits until it is."""
@@ -214,7 +243,7 @@ class Board:
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)
 
-    def picture(self, name: str, area: tuple[int, int, int, int] = (240, 0, 1200, 620)) -> None:
+    def picture(self, name: str, area: tuple[int, int, int, int]) -> None:
         """Takes a picture of an area (x, y, width, height) for the docs, if `$TFR_PICTURES` names their folder."""
         if folder := os.environ.get("TFR_PICTURES"):
             path = Path(folder) / f"{name}.png"

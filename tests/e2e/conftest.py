@@ -43,7 +43,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         made = Project(root, "demo")
         made.table("numbers", numbers())
         made.table("spiked", spiked())
-        made.table("watched", numbers())
+        for name in ("watched", "followed"):
+            made.table(name, numbers())
         for name, attributes in DATASETS.items():
             made.dataset(name, **({"source": "raw/numbers.parquet"} | attributes))
         yield made
@@ -57,6 +58,11 @@ DATASETS: dict[str, dict[str, Any]] = {
     "spiked": {"shards": SHARDS, "source": "raw/spiked.parquet"},
     "morning": {"shards": SHARDS, "schedule": "0 6 * * *"},
     "aged": {"shards": SHARDS},
+    "typed": {"shards": 2},
+    "picked": {"shards": SHARDS},
+    "careless": {"shards": 2},
+    "beside": {"shards": 1},
+    "followed": {"shards": 1, "source": "raw/followed.parquet", "automation": "on_change"},
     # each has shards of a number of its own: their keys name the faults
     "halted": {"shards": 6},
     "twice": {"shards": 5},

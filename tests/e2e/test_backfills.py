@@ -52,3 +52,21 @@ def test_a_shard_that_failed_is_launched_again_by_one_choice(board: Board) -> No
     assert board.materialize("Materialize", "Failed")["status"] == "SUCCESS"
     board.asset("mended", "shards", "partitions")
     board.shows("Failed (0)", "Materialized (3)")
+
+
+def test_shards_are_chosen_one_by_one_and_what_is_missing_by_one_choice(board: Board) -> None:
+    server, keys = board.server, shard_keys("train", 4)
+    board.dataset = "picked"
+    assert board.materialize_alone("raw")["status"] == "SUCCESS"
+    for ticked, runs, there in ((keys[:2], 1, 2), ([keys[0], keys[3]], 2, 3)):  # adjacent ones are one run
+        before = len(server.runs("picked"))
+        board.asset("picked", "shards")
+        board.launch("Materialize", "All", *ticked)
+        assert {run["status"] for run in server.wait_for_runs("picked", before, count=runs)} == {"SUCCESS"}
+        assert server.partitions("picked")["materialized"] == there
+    board.asset("picked", "shards", "partitions")
+    board.shows("Materialized (3)", "Missing (1)")
+    board.asset("picked", "shards")
+    assert board.materialize("Materialize", "Missing")["status"] == "SUCCESS"
+    board.asset("picked", "shards", "partitions")
+    board.shows("Materialized (4)", "Missing (0)")

@@ -15,10 +15,23 @@ def test_damage_is_red_where_it_is_and_one_click_repairs_it(board: Board) -> Non
     files[DAMAGED].write_bytes(content)
     files[GONE].unlink()
 
+    assert board.materialize_alone("merged")["status"] == "FAILURE"
+    board.shows("Stack Trace:")
+    says = board.page.locator("body").inner_text().partition("Stack Trace:")[0]  # above what Dagster adds
+    assert "cannot merge dataset 'rotten'; materialize these shards again" in says
+    assert "train-00003-of-00004: missing" in says
+    assert f"train-00001-of-00004: {files[DAMAGED]}: record 0 at byte" in says
+    assert "on the page of rotten/shards, Materialize → Failed → Launch; then materialize merged" in says
+    board.asset("rotten", "shards", "partitions")
+    board.shows("Failed (2)", "Materialized (2)")
+
+    merged = bytearray(layout.merged_path("train").read_bytes())
+    merged[20] ^= 1
+    layout.merged_path("train").write_bytes(merged)
     assert board.launch_job("Verify_rotten")["status"] == "FAILURE"
-    board.shows("2 of 4 partitions of rotten/shards are damaged, missing")
+    board.shows("2 of 4 partitions of rotten/shards are damaged, missing", "rotten/merged is damaged")
     board.lineage("rotten")
-    board.shows("failed")
+    board.shows("failed", "Failed", "1 / 5 Passed", "1 / 4 Passed")
     board.asset("rotten", "shards", "partitions")
     board.shows("Failed (2)", "Materialized (2)", "Missing (0)")
     board.picture("damage", (240, 0, 1200, 380))
@@ -36,7 +49,11 @@ def test_damage_is_red_where_it_is_and_one_click_repairs_it(board: Board) -> Non
     assert {run["status"] for run in runs} == {"SUCCESS"}
     board.asset("rotten", "shards", "partitions")
     board.shows("Failed (0)", "Materialized (4)")
+    assert board.materialize_alone("merged")["status"] == "SUCCESS"
     assert board.launch_job("Verify_rotten")["status"] == "SUCCESS"
+    board.lineage("rotten")
+    board.shows("5 / 5 Passed", "4 / 4 Passed")
+    assert board.page.get_by_text("Failed").count() == 0
 
 
 def test_one_failing_shard_leaves_the_others_green(board: Board) -> None:

@@ -10,7 +10,8 @@ from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.merge import merge_files
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import FeatureSpec
 
 
 def spec_of(table: pa.Table, options: FeatureOptions | None = None) -> FeatureSpec:

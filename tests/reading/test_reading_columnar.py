@@ -35,7 +35,7 @@ from tfr_assets.records.examples.encoder import ExampleEncoder
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 from .datasets import spec_of, write_dataset
 

@@ -25,7 +25,7 @@ from tfr_assets.reading.readers.parsing import parse_batch
 from tfr_assets.reading.registry import READERS
 from tfr_assets.reading.tensors.hand_over import HandedOver
 from tfr_assets.records.frames.index import read_index
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 from .datasets import write_dataset
 

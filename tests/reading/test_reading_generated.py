@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tfr_assets
 from tfr_assets.layout import Layout
-from tfr_assets.reading.readers import from_generator as generated_module
+from tfr_assets.reading.readers import generators as generated_module
 from tfr_assets.reading.readers.generators import from_generator
 
 NUMBER = tf.TensorSpec((), tf.int64)
@@ -51,9 +51,9 @@ def test_several_at_once_are_strings_with_their_shapes() -> None:
 _NESTED = """
 import numpy as np
 import tensorflow as tf
-from tfr_assets.reading.readers.generators import generated
+from tfr_assets.reading.readers.generators import from_generator
 count = lambda stop: iter(np.arange(stop))
-list(tf.data.Dataset.range(2).flat_map(lambda stop: generated(count, tf.TensorSpec((), tf.int64), [stop])))
+list(tf.data.Dataset.range(2).flat_map(lambda stop: from_generator(count, tf.TensorSpec((), tf.int64), [stop])))
 """
 
 

@@ -16,7 +16,7 @@ from tfr_assets.layout import Layout
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.registry import READERS
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 from .datasets import write_dataset
 

@@ -15,7 +15,7 @@ import tfr_assets
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.records.frames.index import read_index
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 Written = Callable[..., Layout]
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfr_assets.layout import Layout
 from tfr_assets.reading.read import read
 from tfr_assets.reading.tensors.spec import cast_tensors, element_spec
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 from .datasets import spec_of
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from tfr_assets.records.examples.encoder import ExampleEncoder
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import FeatureSpec
 
 from .reference import payloads_of
 

@@ -8,7 +8,7 @@ from tfr_assets.errors import SchemaError
 from tfr_assets.records.examples.wire import decode_record
 from tfr_assets.records.schema.casts import lossy_casts
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 from .encoding import encode
 

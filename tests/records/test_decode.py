@@ -13,7 +13,8 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.records.arrow.arrays import Ragged, Strings
 from tfr_assets.records.examples.decoder import Decoder
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import Feature, FeatureOptions, FeatureSpec, Kind
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import Feature, FeatureSpec, Kind
 
 from .decoding import decode_payloads, flat_rows
 from .encoding import encoded

@@ -265,7 +265,7 @@ def test_a_record_beyond_two_gib_is_named() -> None:
 
 
 def _frames(batch: pa.RecordBatch, **options: Any) -> Any:
-    from tfr_assets.records.schema.features import FeatureOptions
+    from tfr_assets.records.schema.feature_options import FeatureOptions
 
     return ExampleEncoder(derive_spec(batch.schema, {}, FeatureOptions(**options))).encode(batch)
 
@@ -275,7 +275,7 @@ import ctypes, mmap
 import numpy as np
 import pyarrow as pa
 from tfr_assets.records.examples.encoder import ExampleEncoder
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.records.schema.derive import derive_spec
 
 def at_the_edge(buffer):

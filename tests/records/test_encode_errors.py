@@ -13,7 +13,7 @@ from .encoding import encode
 
 
 def refusal(batch: pa.RecordBatch, first_row: int = 0, **options: object) -> str:
-    from tfr_assets.records.schema.features import FeatureOptions
+    from tfr_assets.records.schema.feature_options import FeatureOptions
 
     chosen = FeatureOptions(**options)  # type: ignore[arg-type]
     encoder = ExampleEncoder(derive_spec(batch.schema, {}, chosen), chosen.cast)

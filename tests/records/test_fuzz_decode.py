@@ -33,7 +33,7 @@ from tfr_assets.records.frames.scan import scan_stream
 from tfr_assets.records.kernels.jit import PADDING
 from tfr_assets.records.kernels.validate import FeatureChecker
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 SECONDS = 4.0
 ROOM = 1 << 16

@@ -14,7 +14,8 @@ from tfr_assets.records.arrow.ragged import put_together
 from tfr_assets.records.frames.scan import scan_stream
 from tfr_assets.records.kernels.validate import FeatureChecker
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import FeatureSpec
 
 from .decoding import decode_payloads
 from .encoding import encode

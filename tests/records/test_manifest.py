@@ -14,7 +14,7 @@ from tfr_assets.errors import WriteError
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.frames.manifest import FORMAT, IndexChecksum, Manifest, Mark
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.storage.sealed import seal, unseal
 
 from .reference import examples, flipped

@@ -15,7 +15,8 @@ from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.scan import FaultKind, scan_stream
 from tfr_assets.records.kernels.validate import FeatureChecker
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import FeatureSpec
 
 from .encoding import encoded
 from .reference import examples, frames, message, offsets, varint, write

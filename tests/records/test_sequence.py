@@ -16,7 +16,8 @@ from tfr_assets.records.examples.wire import decode_record
 from tfr_assets.records.frames.scan import scan_stream
 from tfr_assets.records.kernels.validate import FeatureChecker
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import FeatureSpec
 
 from .encoding import encode, encoded
 from .reference import examples, frames, message, varint

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as npst
 from tfr_assets.errors import SchemaError
 from tfr_assets.records.examples.tensor_proto import header
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 from .encoding import encode
 from .reference import examples

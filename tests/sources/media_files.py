@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from tfr_assets.sources.media.labels import LabelOptions
 from tfr_assets.sources.media.listing import Medium, list_files
 from tfr_assets.sources.model.kinds import Found, kind_named
+from tfr_assets.sources.model.label_options import LabelOptions
 from tfr_assets.sources.model.source import Source
 
 ANY_FILE = Medium("file", "any", (".dat",), pa.schema([("first", pa.int64())]), lambda data: (data[0] if data else -1,))

@@ -12,8 +12,10 @@ import soxr
 
 from tests.sources.recordings import FORMATS, of_format, tone, wav16
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
+from tfr_assets.option_groups import validate
 from tfr_assets.sources import Source
 from tfr_assets.sources.media.audio import kind as audio
+from tfr_assets.sources.model.audio_options import AudioOptions
 from tfr_assets.sources.model.kinds import Found
 
 DIGITS = Path("/work/shared/data/spoken_digits")
@@ -199,14 +201,14 @@ def test_a_file_that_changed_since_is_refused(one_of_each: Path, found: Found) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sample": "int16"}, "source.audio.sample: there is no such option (did you mean 'samples'?)"),
+        ({"sample": "int16"}, "source.audio.sample: not a setting (did you mean 'samples'?)"),
         ({"samples": "int32"}, "source.audio.samples: 'int32' is not known"),
         ({"rate": 16000}, "source.audio.rate: has no meaning for `samples: encoded`"),
         ({"mono": True}, "source.audio.mono: has no meaning for `samples: encoded`"),
         ({"seconds": 1, "samples": "encoded"}, "source.audio.seconds: has no meaning for `samples: encoded`"),
         ({"samples": "int16", "rate": 16000.0}, "source.audio.rate: expected a whole number of Hz"),
         ({"samples": "int16", "rate": 0}, "source.audio.rate: expected a whole number of Hz"),
-        ({"samples": "int16", "mono": 1}, "source.audio.mono: expected true or false, found 1"),
+        ({"samples": "int16", "mono": 1}, "source.audio.mono: expected true or false; found 1"),
         ({"samples": "int16", "seconds": "1"}, "source.audio.seconds: expected a number"),
         ({"samples": "int16", "seconds": 1, "rate": 16000}, "source.audio.seconds: needs `rate` and `mono: true`"),
         ({"samples": "int16", "seconds": 1, "mono": True}, "source.audio.seconds: needs `rate` and `mono: true`"),
@@ -218,13 +220,13 @@ def test_a_file_that_changed_since_is_refused(one_of_each: Path, found: Found) -
 )
 def test_a_wrong_option_is_named_with_its_remedy(options: Mapping[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        audio.check_options(options, "source.audio")
+        validate(AudioOptions, {"path": "x", **options}, "source.audio")
     assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize("options", [{}, {"mono": False}, {"rate": None, "samples": "encoded"}, {"samples": "float32"}])
 def test_valid_options_are_accepted(options: Mapping[str, Any]) -> None:
-    audio.check_options(options, "source.audio")
+    validate(AudioOptions, {"path": "x", **options}, "source.audio")
 
 
 @pytest.mark.skipif(not DIGITS.is_dir(), reason="the spoken digits are not on this machine")

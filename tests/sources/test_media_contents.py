@@ -13,7 +13,7 @@ from tests.sources.media_files import list_any, write
 from tfr_assets.errors import SourceChanged, SourceError
 from tfr_assets.sources.files.contents import read_contents
 from tfr_assets.sources.files.tree import root_of
-from tfr_assets.sources.media.labels import LabelOptions
+from tfr_assets.sources.model.label_options import LabelOptions
 
 UNLABELLED = LabelOptions("none")
 FILES = {"a.dat": b"first", "b/c.dat": b"", "b/d.dat": b"x" * 100_000, "e.dat": b"last"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.sources.media_files import encoded, image, list_kind, write
 from tfr_assets.sources.media.images.header import read_header
-from tfr_assets.sources.media.images.options import MAX_PIXELS
+from tfr_assets.sources.model.image_options import MAX_PIXELS
 from tfr_assets.sources.model.kinds import BadFileError
 from tfr_assets.sources.model.source import Source
 

@@ -12,12 +12,13 @@ from PIL import Image, ImageOps
 
 from tests.sources.media_files import encoded, expand, image, list_kind, write
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError
+from tfr_assets.option_groups import validate
 from tfr_assets.records.examples.encoder import ExampleEncoder
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources.media.images import kind as images
 from tfr_assets.sources.media.images.header import read_header
-from tfr_assets.sources.media.images.options import MAX_PIXELS, parse_options
+from tfr_assets.sources.model.image_options import MAX_PIXELS, ImageOptions
 from tfr_assets.sources.model.kinds import BadFileError
 from tfr_assets.sources.model.source import Source
 
@@ -348,37 +349,37 @@ def test_raw_pixels_of_one_size_become_a_feature_of_that_shape(tmp_path: Path) -
 
 
 def test_one_number_is_the_size_of_a_square() -> None:
-    conversion = parse_options({"size": 224}, "source.images").conversion
+    conversion = ImageOptions("x", size=224).conversion
     assert conversion and conversion.size == (224, 224)
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"lables": "none"}, r"^source\.images\.lables: there is no such option \(did you mean 'labels'\?\)"),
+        ({"lables": "none"}, r"^source\.images\.lables: not a setting \(did you mean 'labels'\?\)"),
         ({"on_error": "ignore"}, r"^source\.images\.on_error: 'ignore' is not known\. Choose one of: fail, skip"),
         ({"format": "jpg"}, r"^source\.images\.format: 'jpg' is not known \(did you mean 'jpeg'\?\)"),
         (
             {"size": "224"},
-            r"^source\.images\.size: expected 224, or \[height, width\] such as \[224, 320\], found '224'",
+            r"^source\.images\.size: expected 224, or \[height, width\] such as \[224, 320\]; found '224'",
         ),
         ({"size": True}, r"^source\.images\.size: expected 224, or \[height, width\]"),
-        ({"size": 0}, r"^source\.images\.size\.height: expected a whole number from 1 to 65500, found 0"),
-        ({"size": [0, 5]}, r"^source\.images\.size\.height: expected a whole number from 1 to 65500, found 0"),
+        ({"size": 0}, r"^source\.images\.size\.height: expected a whole number from 1 to 65500; found 0"),
+        ({"size": [0, 5]}, r"^source\.images\.size\.height: expected a whole number from 1 to 65500; found 0"),
         ({"size": [5, 1.5]}, r"^source\.images\.size\.width: expected a whole number"),
         ({"quality": 90}, r"^source\.images\.quality: has a meaning only with `format: jpeg`"),
         ({"quality": 90, "format": "png"}, r"^source\.images\.quality: has a meaning only"),
         ({"quality": 0, "format": "jpeg"}, r"^source\.images\.quality: expected a whole number from 1 to 100"),
         ({"channels": 1, "size": [2, 2]}, r"^source\.images\.channels: has a meaning only with `format: raw`"),
-        ({"channels": 2, "format": "raw"}, r"^source\.images\.channels: expected 1 \(gray\) or 3 \(RGB\), found 2"),
+        ({"channels": 2, "format": "raw"}, r"^source\.images\.channels: expected 1 \(gray\) or 3 \(RGB\); found 2"),
         ({"max_pixels": True}, r"^source\.images\.max_pixels: expected a whole number"),
-        ({"column": 3}, r"^source\.images\.column: expected the name of a column, found 3"),
+        ({"column": 3}, r"^source\.images\.column: expected the name of a column; found 3"),
         ({"column": "x", "labels": "folder"}, r"^source\.images\.labels: expected `none` or \{column: NAME\}"),
     ],
 )
 def test_invalid_options(options: dict, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
-        images.check_options(options, "source.images")
+        validate(ImageOptions, {"path": "x", **options}, "source.images")
 
 
 @pytest.mark.skipif(not PHOTOGRAPHS.is_dir(), reason="the photographs are not on this machine")

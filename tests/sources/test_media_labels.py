@@ -1,5 +1,6 @@
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,20 @@ from hypothesis import strategies as st
 
 from tests.sources.media_files import list_any, write
 from tfr_assets.errors import ConfigError, SourceError
-from tfr_assets.sources.media.labels import label_columns, label_fields, parse_labels
+from tfr_assets.option_groups import validate
+from tfr_assets.sources.media.labels import label_columns, label_fields
+from tfr_assets.sources.model.image_options import ImageOptions
 from tfr_assets.sources.model.kinds import CLASS
+from tfr_assets.sources.model.label_options import LabelOptions
 from tfr_assets.storage.file_names import natural
 
 KEY = "any/class/label"
+
+
+def parse_labels(options: Mapping[str, Any], field: str, rows_have_columns: bool = False) -> LabelOptions:
+    column = {"column": "c"} if rows_have_columns else {}
+    images: ImageOptions = validate(ImageOptions, {"path": "x"} | column | dict(options), field)
+    return images.label_options
 
 
 def labelled(folder: Path, work: Path, options: dict[str, Any], **of_listing: Any) -> dict[str, str]:
@@ -90,7 +100,7 @@ def test_files_beside_class_folders(tmp_path: Path, options: dict) -> None:
 
 def test_a_class_folder_without_files(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", {"cat/1.dat": b"", "dog/notes.txt": b""})
-    with pytest.raises(SourceError, match=rf"{folder}/dog: holds no file of this class; fill it, remove it, or say"):
+    with pytest.raises(SourceError, match=rf"{folder}/dog: holds no file of this class; fill it, remove it, or set"):
         labelled(folder, tmp_path, {})
     _, found = list_any(folder, tmp_path, skip=True)
     assert found.classes == {KEY: ("cat",)}
@@ -253,15 +263,15 @@ def test_a_table_of_an_unknown_format(tmp_path: Path) -> None:
         ({"labels": ["a"]}, r"^source\.images\.labels: expected"),
         ({"labels": {}}, r"^source\.images\.labels\.table: missing\. It takes table, file, label"),
         ({"labels": {"table": "x.csv", "file": "f"}}, r"^source\.images\.labels\.label: missing"),
-        ({"labels": {"table": 3}}, r"^source\.images\.labels\.table: expected text, found 3"),
-        ({"labels": {"patern": "(a)"}}, r"^source\.images\.labels\.patern: there is no such option"),
+        ({"labels": {"table": 3}}, r"^source\.images\.labels\.table: expected text; found 3"),
+        ({"labels": {"patern": "(a)"}}, r"^source\.images\.labels\.patern: not a setting"),
         (
             {"labels": {"pattern": "("}},
             r"^source\.images\.labels\.pattern: '\(' is not a regular expression: missing \)",
         ),
         ({"labels": {"pattern": "a"}}, r"^source\.images\.labels\.pattern: 'a' has no group"),
-        ({"labels": {"column": "x"}}, r"^source\.images\.labels\.column: there is no such option"),
-        ({"classes": "cat"}, r"^source\.images\.classes: expected a list of names such as \[cat, dog\], found 'cat'"),
+        ({"labels": {"column": "x"}}, r"^source\.images\.labels\.column: not a setting"),
+        ({"classes": "cat"}, r"^source\.images\.classes: expected a list of names such as \[cat, dog\]; found 'cat'"),
         ({"classes": [1, 2]}, r"^source\.images\.classes: .*Put quotes around numbers"),
         ({"classes": ["a", "b", "a"]}, r"^source\.images\.classes: 'a' occurs twice"),
     ],

@@ -14,10 +14,10 @@ from tests.records.reference import crc32c
 from tests.sources.media_files import ANY_FILE, list_any, write
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.media import listing, sorted_names
-from tfr_assets.sources.media.labels import LabelOptions
 from tfr_assets.sources.media.listing import Medium
 from tfr_assets.sources.media.sorted_names import SortedNames
 from tfr_assets.sources.model.kinds import BadFileError
+from tfr_assets.sources.model.label_options import LabelOptions
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import Splits
 from tfr_assets.storage.file_names import natural

@@ -67,7 +67,7 @@ def test_a_key_that_is_there_twice(at: int, memory: int, tmp_path: Path) -> None
     keys = [[f"k{row}" for row in range(100)] for _ in range(2)]
     keys[at][70] = "k30"
     with pytest.raises(
-        SourceError, match=rf"part {at}: row 30 and row 70 both have the key 'k30'\. A key may be there"
+        SourceError, match=rf"part {at}: row 30 and row 70 both have the key 'k30'\. A part may have each key"
     ):
         joined([part(mine, index, 7) for index, mine in enumerate(keys)], tmp_path / "spool", memory)
 

@@ -75,7 +75,7 @@ def test_files_that_differ_are_both_named(tmp_path: Path, landing: Path, second:
         ("mixed", "several formats: 1 csv, 1 parquet"),
         ("mixed/*", "x.txt: its ending does not show its format"),
         ("x.json", "its ending does not show its format.*Set `format:`"),
-        ("hive", "folder name 'year=2020' tells the value of a column"),
+        ("hive", "folder name 'year=2020' is the value of a column"),
         ("delta", "is a Delta table"),
         ("memory://nowhere/x.csv", "no such file or folder"),
         ("memory://nowhere/*.csv", "no file matches"),

@@ -86,7 +86,7 @@ def test_links_out_of_a_folder_of_tables_are_followed_only_when_asked(pattern: s
     assert sorted(records_of(inventory)["a"].to_pylist()) == inside
     listed = [line.split("\t") for line in (landing / SKIPPED).read_text().splitlines()]
     assert {Path(file).relative_to(folder).parts[0] for file, _ in listed} == {"3.csv", "more"}
-    assert all("`follow_links: true` is not said" in reason for _, reason in listed)
+    assert all("`follow_links: true` is not set" in reason for _, reason in listed)
     assert "2 links in the folder are ignored: they lead out of it; set `follow_links: true`" in inventory.warnings[0]
     asked = take_inventory(parse_source({"path": path, "follow_links": True}), landing)
     assert sorted(records_of(asked)["a"].to_pylist()) == all_of_them
@@ -129,7 +129,7 @@ def test_tables_among_parts_tell_of_links(tmp_path: Path) -> None:
 
 
 def test_following_links_of_tables_is_yes_or_no() -> None:
-    with pytest.raises(ConfigError, match=r"source\.follow_links: expected true or false, found 'yes'"):
+    with pytest.raises(ConfigError, match=r"source\.follow_links: expected true or false; found 'yes'"):
         parse_source({"path": "x", "follow_links": "yes"})
     with pytest.raises(ConfigError, match=r"source\.follow_links: has no meaning for a callable"):
         parse_source({"callable": "a:b", "follow_links": True})
@@ -137,7 +137,7 @@ def test_following_links_of_tables_is_yes_or_no() -> None:
 
 @pytest.mark.parametrize("kind", ["images", "audio", "text"])
 def test_following_links_is_yes_or_no(kind: str) -> None:
-    with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: expected true or false, found 'yes'"):
+    with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: expected true or false; found 'yes'"):
         parse_source({kind: {"path": "x", "follow_links": "yes"}})
     if kind != "audio":
         with pytest.raises(ConfigError, match=rf"source\.{kind}\.follow_links: has no meaning"):

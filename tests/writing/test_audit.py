@@ -137,7 +137,7 @@ def delete_all(layout: Layout) -> None:
             part.unlink()
 
 
-def leave_unvouched(layout: Layout) -> None:
+def leave_without_manifest(layout: Layout) -> None:
     """As does a process that is killed between a shard's rename and its manifest."""
     shutil.copy(layout.shard_path("train-00000-of-00003"), layout.shard_path("train-00000-of-00007"))
 
@@ -162,7 +162,8 @@ def drop_index(layout: Layout) -> None:
         (swap, "-00000-of-00003"), (swap_all, "-00001-of-00003"), (copy_over, "-00000-of-00003"),
         (copy_all_over, "it is that of sample-train.tfrecord-00001-of-00003, so that the file was copied or renamed"),
         (delete, "-00000-of-00003: record 0 at byte 0: file is missing"), (delete_all, "-00002-of-00003"),
-        (leave_unvouched, "-00000-of-00007: record 0 at byte 0: no manifest vouches"), (duplicate, "-00003-of-00004"),
+        (leave_without_manifest, "-00000-of-00007: record 0 at byte 0: no manifest describes"),
+        (duplicate, "-00003-of-00004"),
         (leave_index, "-00000-of-00007.idx"), (drop_index, "-00001-of-00003.idx"),
         (leave_index, "does not belong here (the file that it is the index of is gone, and so is its manifest"),
         (delete_but_index, "-00000-of-00003: record 0 at byte 0: file is missing"),

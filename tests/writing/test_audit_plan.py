@@ -10,7 +10,7 @@ import pytest
 from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import FaultKind
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources import Source
 from tfr_assets.writing import sizing
 from tfr_assets.writing.audit_plan import audit_plan

@@ -11,7 +11,7 @@ from tfr_assets.errors import DamagedFile, StaleError
 from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.frames.examine import examine, is_intact
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.merged import Merged, merge_shards
 from tfr_assets.writing.raw import materialize_raw

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tfr_assets.errors import ConfigError, SchemaError, StaleError
 from tfr_assets.layout import assign_rows
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources import Source
 from tfr_assets.writing.plan import load_inventory, plan_shards
 from tfr_assets.writing.raw import materialize_raw

@@ -14,7 +14,8 @@ from tfr_assets.layout import feature_spec_path, index_path, manifest_path
 from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.sources import Source
 from tfr_assets.writing import shard as shard_module
 from tfr_assets.writing.plan import plan_shards

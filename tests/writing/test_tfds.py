@@ -20,7 +20,8 @@ from tfr_assets.records.examples.encoder import ExampleEncoder
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.records.schema.features import FLAT_VALUES, ROW_LENGTHS, Feature, FeatureOptions, FeatureSpec
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import FLAT_VALUES, ROW_LENGTHS, Feature, FeatureSpec
 from tfr_assets.sources import Source, take_inventory
 from tfr_assets.writing.export.tfds import FEATURES, INFO, tfds_files, withdraw_tfds_files, write_tfds_files
 from tfr_assets.writing.export.tfds_features import ImageFacts, image_facts

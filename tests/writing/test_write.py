@@ -22,7 +22,8 @@ from tfr_assets.layout import index_path
 from tfr_assets.records.frames.examine import examine
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.writing.write import Written, write
 
 NUMBERS = pa.table({"n": pa.array(range(50), pa.int64()), "x": pa.array([n / 4 for n in range(50)], pa.float64())})

@@ -15,7 +15,7 @@ from tests.writing.conftest import WRITERS, table
 from tests.writing.written_files import payloads
 from tfr_assets.errors import SchemaError, StaleError, WriteError
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.writing.write import write
 
 COMPRESSED = [

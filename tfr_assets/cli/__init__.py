@@ -58,7 +58,7 @@ class _Files(click.Path):
 
 
 class _DatasetOrFiles(_Files):
-    """As `_Files`; also the name of a dataset of which nothing was written yet, for its folder."""
+    """As `_Files`; also the name of a dataset that was not written yet, for its folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from tfr_assets.layout import data_root
@@ -73,7 +73,7 @@ class _DatasetOrFiles(_Files):
 
 
 class _Stoppable(click.Group):
-    """Being stopped is neither bad data nor a failed run, whatever it stops."""
+    """Being stopped has exit codes of its own, because it is no bad data and no failed run."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -32,7 +32,7 @@ def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: i
 
 
 def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[dict[str, Any]]:
-    """Returns reports JSON-ready, each with the notes on its file; a file of which there is but a note comes last."""
+    """Returns reports JSON-ready, each with the notes on its file; a file with nothing but a note comes last."""
     said: dict[str, list[str]] = {}
     for note in notes:
         said.setdefault(note.path, []).append(note.says)

@@ -92,17 +92,17 @@ def chosen_partitions(context: _Partitioned) -> list[str]:
 
 
 def mark_failed(
-    context: dg.OpExecutionContext | dg.AssetCheckExecutionContext, key: dg.AssetKey, partitions: Iterable[str]
+    context: dg.OpExecutionContext | dg.AssetCheckExecutionContext, key: dg.AssetKey, partitions: Iterable[str | None]
 ) -> None:
-    """Makes Dagster show partitions as failed, once this run has failed, until they are materialized again.
+    """Makes Dagster show an asset's partitions as failed, once this run has failed, until they are materialized again.
 
     Dagster takes a partition for failed where the last that is known of it is the plan of a run which failed. So the
     run records that it means to materialize it. There is no event that says that stored data is damaged.
 
     Args:
         context: Of a step which is going to fail.
-        key: The partitioned asset.
-        partitions: Its damaged partitions.
+        key: The asset.
+        partitions: Its damaged partitions; None where it has no partitions.
     """
     for partition in partitions:
         event = DagsterEvent.build_asset_materialization_planned_event(

@@ -1,4 +1,4 @@
-"""`tfr_assets.batches`: what a program calls that reads without TensorFlow."""
+"""`tfr_assets.batches`: reading without TensorFlow."""
 
 import os
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ _GB = 10**9
 
 @dataclass(frozen=True)
 class Hardware:
-    """What decides over how fast a reader is.
+    """What determines how fast a reader is.
 
     Attributes:
         cpu: Model of the processor.

@@ -1,4 +1,4 @@
-"""`tfr_assets.read`: what training code calls. TensorFlow is imported by the first call."""
+"""`tfr_assets.read`: reading as a `tf.data.Dataset`. TensorFlow is imported by the first call."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence

@@ -5,8 +5,9 @@ from tfr_assets.sources.inventory.rows import preview, read_rows
 from tfr_assets.sources.inventory.take import SKIPPED, remove_old_landings, take_inventory
 from tfr_assets.sources.landing.landed import SourceFile
 from tfr_assets.sources.model.parse import parse_source, parse_splits, seen_from
-from tfr_assets.sources.model.source import FORMATS, TYPE_NAMES, Source
+from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import ONLY_SPLIT, Splits
+from tfr_assets.sources.model.table_options import FORMATS, TYPE_NAMES
 from tfr_assets.sources.watch import called, check_watchable, files_state
 
 __all__ = [

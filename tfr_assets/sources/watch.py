@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.sources.files.paths import find_source_files
-from tfr_assets.sources.mixed import options as mixed_options
+from tfr_assets.sources.mixed.parts import mixed_source
 from tfr_assets.sources.model.kinds import TABLE
-from tfr_assets.sources.model.source import FORMATS, Source
+from tfr_assets.sources.model.source import Source
+from tfr_assets.sources.model.table_options import FORMATS
 
 
 def check_watchable(source: Source) -> None:
@@ -48,5 +49,5 @@ def _parts(source: Source) -> Iterator[Source]:
     if source.kind != "mixed":
         yield source
         return
-    for part in mixed_options.parse_options(source.options, "source.mixed").parts:
+    for part in mixed_source(source).parts:
         yield part.source

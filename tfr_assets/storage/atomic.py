@@ -21,7 +21,7 @@ _TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.tmp")  # `_prefix`, and what mks
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[int]:
-    """Opens a file that takes the name `path` when the block ends well, and vanishes when it does not.
+    """Opens a file that takes the name `path` when the block ends without an error, and vanishes otherwise.
 
     Args:
         path: Final name; its folder is created.
@@ -86,7 +86,7 @@ def write_all(descriptor: int, content: bytes | memoryview) -> None:
 
 @contextmanager
 def refusals(where: Path) -> Iterator[None]:
-    """Makes what the file system refuses, while files of the project are read and written, a WriteError.
+    """Raises a WriteError for what the file system refuses while files of the project are read and written.
 
     Args:
         where: What the error names, if it does not know which file it was.
@@ -120,18 +120,18 @@ def abandoned_files(folder: Path) -> dict[Path, str]:
 
 
 def remove_durably(path: Path) -> None:
-    """Removes a file, if it is there, such that no power cut brings it back once another step was taken.
+    """Removes a file, if it is there, so that no power cut brings it back after the next step.
 
     Raises:
         OSError: The file system refused.
     """
     path.unlink(missing_ok=True)
     with suppress(FileNotFoundError):  # there is no such folder
-        sync_folder(path.parent)  # also where the file is gone already: who removed it may have been killed before this
+        sync_folder(path.parent)  # also where the file is gone already: its remover may have been killed before this
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it, such that they survive a power cut.
+    """Makes a folder and those above it, so that they survive a power cut.
 
     Raises:
         OSError: The file system refused.

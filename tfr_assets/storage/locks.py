@@ -101,7 +101,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 def life_sign(path: Path) -> Iterator[None]:
     """Keeps a locked file while the block runs; when it raises, for as long as the process lives.
 
-    So a file without its lock is that of a process that died, or ended without having put its affairs in order.
+    So a file without its lock is that of a process that died, or ended with an error.
 
     Raises:
         OSError: It cannot be made, or its file system has no locks.

@@ -22,7 +22,7 @@ def open_piped(url: str, size: int) -> Iterator[int]:
         A descriptor to read from; it cannot be sought in.
 
     Raises:
-        SourceError: The store failed; after the block, if it has read all that came, or failed for want of more.
+        SourceError: The store failed; after the block, if it has read all that came, or needed more.
     """
     read_end, write_end = os.pipe()
     failures: list[TfrError] = []
@@ -34,7 +34,7 @@ def open_piped(url: str, size: int) -> Iterator[int]:
 
     thread = Thread(target=_copy, args=(url, size, write_end, failures), name=f"read {url}", daemon=True)
     thread.start()
-    atexit.register(end)  # Python's threads stand still afterwards: who waits for them would wait for ever
+    atexit.register(end)  # Python's threads stop afterwards: waiting for them would take for ever
     try:
         try:
             yield read_end
@@ -54,10 +54,10 @@ def open_piped(url: str, size: int) -> Iterator[int]:
 
 def _copy(url: str, size: int, descriptor: int, failures: list[TfrError]) -> None:
     try:
-        with suppress(BrokenPipeError):  # who reads has seen enough
+        with suppress(BrokenPipeError):  # the reader has closed it
             for chunk in RawFile(url, "tfrecord").chunks(size):
                 write_all(descriptor, chunk)
-    except SourceChanged:  # whose message is for who writes a dataset
+    except SourceChanged:  # whose message is for writers of a dataset
         failures.append(SourceError(f"{url}: is no longer there; have it put back, or locate the files again"))
     except TfrError as error:
         failures.append(error)

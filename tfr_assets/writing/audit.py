@@ -62,7 +62,7 @@ class Audit:
 def audit_folder(folder: Path) -> Audit:
     """Looks for files that are missing from a folder of TFRecord files, and for those that do not belong there.
 
-    Which there must be, the feature spec tells, and names that end in `-of-N`. Reads manifests only.
+    The feature spec, and names that end in `-of-N`, say which there must be. Reads manifests only.
     """
     names = names_in(folder)
     manifests = {name: manifest for name in names if (manifest := Manifest.load(folder / name))}
@@ -138,7 +138,7 @@ def audit_dataset(folder: Path) -> Audit:
 
 
 def _layout_of(folder: Path) -> Layout:
-    """Returns the layout of a dataset's folder. Where that is a copy under another name, its files tell the first.
+    """Returns the layout of a dataset's folder. Where that is a copy under another name, its files show the first.
 
     Raises:
         ConfigError: There are no files, and the folder's name is not a dataset's.
@@ -174,7 +174,7 @@ def _dataset_faults(layout: Layout) -> Iterator[Fault]:
         for split in inventory.splits:
             if not layout.merged_path(split).exists() and not manifest_path(layout.merged_path(split)).exists():
                 yield _fault(layout.merged_path(split), FaultKind.MISSING, _AGAIN)
-    if not problems:  # what is told of images is landed
+    if not problems:  # what is said of images is landed
         yield from _description_faults(layout, inventory)
 
 
@@ -224,5 +224,5 @@ def _fault(path: Path, kind: FaultKind, says: str) -> Fault:
 
 
 def _stem(name: str) -> str:
-    """Returns the part of a file's name that tells dataset and split."""
+    """Returns the part of a file's name that names dataset and split."""
     return name.partition(".tfrecord")[0]

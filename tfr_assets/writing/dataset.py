@@ -7,7 +7,7 @@ from pathlib import Path
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import MAX_SHARDS, Layout, data_root, shard_keys
 from tfr_assets.records.frames.compression import COMPRESSIONS
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources import ONLY_SPLIT, Source
 
 

@@ -27,7 +27,6 @@ class Merged:
         path: The file.
         written: Whether it was written now; False where it was there and matched.
         copied_bytes: Bytes copied now.
-        copy_seconds: Time the copying took, reading it back included.
         seconds: Time it took in all, reading back included; the shards are verified before.
     """
 
@@ -35,12 +34,11 @@ class Merged:
     path: Path
     written: bool
     copied_bytes: int
-    copy_seconds: float
     seconds: float
 
 
 def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str, Merged]:
-    """Merges a dataset's shards into one file a split.
+    """Merges a dataset's shards into one file per split.
 
     Args:
         dataset: The dataset.
@@ -52,7 +50,7 @@ def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str,
     Raises:
         StaleError: Shards are missing, or were made from other data or settings than the current ones.
         DamagedFile: Shards, or the merged file, are not what their manifests say.
-            Both of these tell the shards.
+            Both of these name the shards.
         WriteError: The file system refused. In every case, what lay under the merged file's name is as it was.
     """
     with refusals(dataset.layout.folder):
@@ -71,11 +69,9 @@ def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Advance | N
     made_from = merged_from(plan, {file.name: manifest.digest for file, manifest in shards})
     old = Manifest.load(path)
     if old and old.made_from == made_from and is_intact(path, old):
-        return Merged(old, path, False, 0, 0.0, time.perf_counter() - started)
-    copying = time.perf_counter()
+        return Merged(old, path, False, 0, time.perf_counter() - started)
     manifest = merge_files(shards, path, plan.features, made_from, progress)
-    copied = time.perf_counter() - copying
-    return Merged(manifest, path, True, manifest.bytes, copied, time.perf_counter() - started)
+    return Merged(manifest, path, True, manifest.bytes, time.perf_counter() - started)
 
 
 def _verified_inputs(plan: ShardingPlan) -> Inputs:

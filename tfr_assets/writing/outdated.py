@@ -1,4 +1,4 @@
-"""Which files of a dataset are not those that its YAML and its inventory ask for, as manifests tell.
+"""Which files of a dataset are not those that its YAML and its inventory ask for, by their manifests.
 
 No data is read, so it may be asked at any time; damage inside of a file is not noticed.
 """

@@ -1,4 +1,4 @@
-"""The sharding plan: which rows go into which file, and what decides over each file's bytes.
+"""The sharding plan: which rows go into which file, and what determines each file's bytes.
 
 inventory's schema, options → feature spec
 inventory's splits, shards  → shards, balanced to within one record in each split
@@ -50,7 +50,7 @@ class ShardingPlan:
         return tuple(shard for shard in self.shards if shard.split == split)
 
     def made_from(self, shard: Shard) -> dict[str, Any]:
-        """Returns all that decides over a shard's bytes, as its manifest records it."""
+        """Returns all that determines a shard's bytes, as its manifest records it."""
         return {
             "inventory": self.inventory_fingerprint,
             "rows": [shard.start, shard.stop],
@@ -62,7 +62,7 @@ class ShardingPlan:
 
 
 def merged_from(plan: ShardingPlan, digests: Mapping[str, str]) -> dict[str, Any]:
-    """Returns all that decides over a merged file's bytes, as its manifest records it.
+    """Returns all that determines a merged file's bytes, as its manifest records it.
 
     Args:
         plan: The plan of the shards.

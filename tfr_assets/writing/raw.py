@@ -16,7 +16,7 @@ def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inven
 
     Raises:
         SourceError: Raw data is missing or unreadable.
-        SchemaError: Rows would have to be landed, of which a column cannot become a feature.
+        SchemaError: Rows would have to be landed, and a column of them cannot become a feature.
         ConfigError: Rows would have to be landed, whose columns the feature options do not fit.
         WriteError: It cannot be landed or saved.
     """

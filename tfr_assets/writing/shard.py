@@ -99,7 +99,7 @@ def _encode(plan: ShardingPlan, shard: Shard, inventory: Inventory, progress: Ad
 
 
 def still_there(written: ShardWritten) -> bool:
-    """Tells whether a shard lies on the disk as it was left: the same manifest, a file of its size. Reads no record."""
+    """Whether a shard lies on the disk as it was left: the same manifest, a file of its size. Reads no record."""
     path = written.path
     return path.is_file() and path.stat().st_size == written.manifest.bytes and Manifest.load(path) == written.manifest
 

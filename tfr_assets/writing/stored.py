@@ -1,4 +1,4 @@
-"""What is asked of stored TFRecord files: `tfr_assets.verify`, `inspect` and `merge`. Imports little until then."""
+"""Functions for stored TFRecord files: `tfr_assets.verify`, `inspect` and `merge`. Imports little until then."""
 
 import os
 import re
@@ -51,7 +51,7 @@ def _looks_like_one(name: str) -> bool:
 
 
 def _is_written_here(path: Path) -> bool:
-    """Tells whether what lies below `manifest` for a file is a manifest of ours, also a damaged one."""
+    """Whether what lies below `manifest` for a file is a manifest of ours, also a damaged one."""
     from tfr_assets.records.frames.manifest import Manifest
 
     return _looks_like_one(path.name) or index_path(path).exists() or Manifest.load(path) is not None

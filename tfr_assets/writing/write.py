@@ -1,4 +1,4 @@
-"""`tfr_assets.write`: what a program calls that has data and wants TFRecord files of it. Imports little until then."""
+"""`tfr_assets.write`: writes a program's data as TFRecord files. Imports little until it is called."""
 
 import os
 import re
@@ -16,7 +16,8 @@ from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec
 
 if TYPE_CHECKING:
     from tfr_assets.records.frames.manifest import Manifest
-    from tfr_assets.records.schema.features import FeatureOptions, FeatureSpec
+    from tfr_assets.records.schema.feature_options import FeatureOptions
+    from tfr_assets.records.schema.features import FeatureSpec
     from tfr_assets.sources.tables.class_names import ClassNames
     from tfr_assets.units import Advance
     from tfr_assets.writing.writers.registry import WriteFunction
@@ -80,7 +81,7 @@ def write(
         data: An Arrow table, batch, reader, dataset or scanner; a DataFrame of pandas or polars, also a lazy one, or
             anything else that hands over Arrow (`__arrow_c_stream__`); a dict of columns; or an iterable of such
             tables, of dicts (each one record), of messages such as `tf.train.Example`, or of records that are
-            serialized already (bytes). Names of classes that a table of Hugging Face's `datasets` tells are kept.
+            serialized already (bytes). Names of classes in a table of Hugging Face's `datasets` are kept.
         path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
         shards: Number of files; None: one file.
         writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or a `WriteFunction`; None: `sharded_threads`
@@ -95,7 +96,7 @@ def write(
 
     Raises:
         ConfigError: An argument is invalid.
-        SourceError: The data is no data, raises, or changes its columns midway.
+        SourceError: The data is of no known form, raises, or changes its columns midway.
         SchemaError: A column, or a value, that a tf.Example cannot hold.
         WriteError: The file system refused, or a worker died; or several of the above, listed by shard. The shards that
             are not named are whole, and what lay under the others' names is as it was.
@@ -103,7 +104,7 @@ def write(
     import pyarrow as pa
 
     from tfr_assets.records.frames.compression import COMPRESSIONS
-    from tfr_assets.records.schema.features import FeatureOptions
+    from tfr_assets.records.schema.feature_options import FeatureOptions
     from tfr_assets.sources.tables.class_names import class_names
     from tfr_assets.storage.atomic import refusals
     from tfr_assets.writing.export.tfds import withdraw_tfds_files
@@ -128,7 +129,7 @@ def write(
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise ConfigError(f"progress={progress!r} must be True, False or a function that takes a number of records")
     if not (features is None or isinstance(features, FeatureOptions)):
-        raise ConfigError(f"features={features!r} must be FeatureOptions, of tfr_assets.records.schema.features")
+        raise ConfigError(f"features={features!r} must be FeatureOptions, from tfr_assets")
     with _in_memory(paths):
         schema = data.schema if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader) else pa.schema([])
         rows = rows_of(data, count)
@@ -140,7 +141,7 @@ def write(
         cast=(features or FeatureOptions()).cast,
         compression=compression,
         workers=workers or len(os.sched_getaffinity(0)),
-        made_from={"write": uuid.uuid4().hex},  # so that a reader can tell files of two calls apart
+        made_from={"write": uuid.uuid4().hex},  # so that a reader can distinguish files of two calls
         rows=rows.count,
         ordered=ordered,
     )
@@ -236,7 +237,7 @@ def _check_open_files(rows: "Rows", count: int) -> None:
 
 @contextmanager
 def _shown(progress: "bool | Advance | None", rows: int | None) -> "Iterator[Advance | None]":
-    """Yields what is called with the number of records just written."""
+    """Yields the function to call with the number of records just written."""
     if progress is not True:
         yield progress or None
         return
@@ -251,7 +252,7 @@ def _shown(progress: "bool | Advance | None", rows: int | None) -> "Iterator[Adv
 
 @contextmanager
 def _in_memory(paths: Sequence[Path]) -> Iterator[None]:
-    """Makes what finds no memory outside of a shard's own work a WriteError."""
+    """Raises a WriteError where memory is lacking outside of a shard's own work."""
     try:
         yield
     except MemoryError as error:

@@ -73,7 +73,7 @@ def _receive(answers: Connection) -> bytes:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Imports, serves, and takes everything with it in the end."""
+    """Imports, serves, and ends all processes that it forked."""
     descriptor, *modules = arguments
     warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
     requests = Connection(int(descriptor))

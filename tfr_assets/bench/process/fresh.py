@@ -23,7 +23,7 @@ _MESSAGES_SHOWN = 20
 
 
 class ProcessFailed(RuntimeError):
-    """A process ended without an answer, killed or crashed, or met an error that is no user's; the text tells it."""
+    """A process ended without an answer, killed or crashed, or had an error other than the user's; the text says it."""
 
 
 class FreshProcesses:

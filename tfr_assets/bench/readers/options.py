@@ -1,24 +1,45 @@
 """What to measure of the readers, and how often."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Annotated
 
-from tfr_assets.errors import ConfigError, suggestion
+from pydantic import AfterValidator, Field, Strict
+
+from tfr_assets.errors import suggestion
+from tfr_assets.option_groups import Expect, Whole, options, problem, problem_at
 from tfr_assets.reading.registry import READERS
 
 _LONGEST_MS = 60_000
 
 
-@dataclass(frozen=True)
+def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in READERS:
+            raise problem(f"there is no reader {name!r}; {suggestion(name, READERS, 'known are')}")
+    return names
+
+
+_Milliseconds = Annotated[
+    float,
+    Strict(),
+    Field(ge=0, le=_LONGEST_MS, allow_inf_nan=False),
+    Expect(f"milliseconds from 0 to {_LONGEST_MS:,}, such as 5"),
+]
+_Names = Annotated[
+    tuple[str, ...], Expect("a list of texts, such as [vectorized, columnar]"), AfterValidator(_check_names)
+]
+
+
+@options("readers")
 class BenchOptions:
-    """How readers are measured.
+    """How the readers are measured.
 
     Attributes:
         batch_size: Records per batch.
         epochs: Passes over the records in one process: the first begins with a cold page cache, the others are warm.
-        repeats: Processes a reader. A reader that takes long gets fewer.
-        only: Names of the readers; none: all.
+        repeats: Processes per reader, in turn with the others. A reader that takes long gets fewer.
+        only: Names of the readers. Default: all.
         step_ms: Simulated training step after each batch, in milliseconds.
         decode_ms: Simulated cost of decoding one record, in milliseconds, within the reader's own parsing.
 
@@ -26,27 +47,24 @@ class BenchOptions:
         ConfigError: A value is invalid.
     """
 
-    batch_size: int = 1024
-    epochs: int = 2
-    repeats: int = 3
-    only: tuple[str, ...] = ()
-    step_ms: float = 0.0
-    decode_ms: float = 0.0
+    batch_size: Annotated[int, Whole(1, example="1024")] = Field(default=1024, examples=[4096])
+    epochs: Annotated[int, Whole(2, example="2: the first is cold, the others are warm")] = Field(
+        default=2, examples=[3]
+    )
+    repeats: Annotated[int, Whole(1, example="3")] = Field(default=3, examples=[5])
+    only: _Names = Field(default=(), examples=[["vectorized", "columnar"]])
+    step_ms: _Milliseconds = Field(default=0.0, examples=[10])
+    decode_ms: _Milliseconds = Field(default=0.0, examples=[0.1])
 
     def __post_init__(self) -> None:
-        _check_whole("batch_size", self.batch_size, 1, "1024")
-        _check_whole("epochs", self.epochs, 2, "2: the first is cold, the others are warm")
-        _check_whole("repeats", self.repeats, 1, "3")
-        for name in self.only:
-            _check_name(name)
-        for field in ("step_ms", "decode_ms"):
-            _check_milliseconds(field, getattr(self, field))
+        """Checks what goes together."""
         elsewhere = [name for name in self.only if not _parses_here(name)]
         if self.decode_ms and elsewhere:
-            raise ConfigError(
-                f"readers.decode_ms: reader {elsewhere[0]!r} parses in other processes, where no cost can be "
-                "simulated; leave it out of readers.only, or set decode_ms to 0"
+            text = (
+                f"reader {elsewhere[0]!r} parses in other processes, where no cost can be simulated; "
+                "leave it out of readers.only, or set decode_ms to 0"
             )
+            raise problem_at(("decode_ms",), text, self.decode_ms)
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -60,23 +78,3 @@ class BenchOptions:
 
 def _parses_here(name: str) -> bool:
     return READERS[name].parsed_by != "processes"
-
-
-def _check_whole(field: str, value: Any, least: int, example: str) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(
-            f"readers.{field}: expected a whole number from {least} up, such as {example}; found {value!r}"
-        )
-
-
-def _check_name(name: Any) -> None:
-    if name in READERS:
-        return
-    raise ConfigError(f"readers.only: there is no reader {name!r}; {suggestion(name, READERS, 'known are')}")
-
-
-def _check_milliseconds(field: str, value: Any) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _LONGEST_MS:
-        raise ConfigError(
-            f"readers.{field}: expected milliseconds from 0 to {_LONGEST_MS:,}, such as 5; found {value!r}"
-        )

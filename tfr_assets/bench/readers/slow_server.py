@@ -1,6 +1,6 @@
 """Storage that is far away: a web server that waits before the first byte of an answer, and has a limited bandwidth.
 
-It runs in a process of its own, waits in earnest, answers any number of requests at once, and knows ranges.
+It runs in a process of its own, really waits, answers any number of requests at once, and knows ranges.
 """
 
 import re

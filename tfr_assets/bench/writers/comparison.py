@@ -1,6 +1,6 @@
 """A dataset's writers side by side: each measured with the dataset's own first rows, kept on the disk, and compared.
 
-Every writer is measured, and kept, by itself. A comparison takes what there is of the same rows, and tells what is
+Every writer is measured, and kept, by itself. A comparison takes what there is of the same rows, and says what is
 missing.
 """
 
@@ -240,7 +240,7 @@ def _limit(best: WriterMeasurement, comparison: Comparison) -> str:
         "with the disk beginning as early as here"
     )
     if best.share_of_early >= _DISK_IS_THE_LIMIT:
-        return f"The disk is the limit: {plain}. Neither more workers nor another writer help."
+        return f"The disk is the limit: {plain}. More workers or another writer do not help."
     measured = next(trial.measured for trial in comparison.trials if trial.writer == best.writer)
     few, many = measured[0], measured[-1]
     if few is many:

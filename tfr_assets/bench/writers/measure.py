@@ -30,7 +30,7 @@ from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.bench.writers.measurement import WriterMeasurement
 from tfr_assets.bench.writers.plain_writes import PlainWrites
 from tfr_assets.errors import ConfigError, TfrError, WriteError
-from tfr_assets.records.schema.features import FeatureOptions
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.storage.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
 from tfr_assets.writing.write import write
 from tfr_assets.writing.writers.pieces import Piece
@@ -224,7 +224,7 @@ def _stream(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def main() -> None:
-    """Tells for every byte on standard input what a write took: of a stream, then each time of a second go."""
+    """Answers every byte on standard input with what a write took: of a stream, then each time of a second go."""
     stream = messages()
     contestant, work = pickle.load(sys.stdin.buffer)
     streamed = True

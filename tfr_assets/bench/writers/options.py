@@ -1,19 +1,38 @@
 """What is measured of a dataset's writers, as its YAML says it. Imports nothing heavy: definitions load it."""
 
 import os
-from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from tfr_assets.bench.writers.measured import MEASURED
-from tfr_assets.errors import ConfigError, suggestion
+from tfr_assets.errors import suggestion
+from tfr_assets.option_groups import Expect, Whole, options, problem
 
 
-@dataclass(frozen=True)
+def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in MEASURED:
+            raise problem(f"there is no writer {name!r}; {suggestion(name, MEASURED, 'there are')}")
+    if not names or len(set(names)) < len(names):
+        raise problem(f"expected names that differ, at least one; found {list(names)}")
+    return names
+
+
+_Count = Annotated[int, Whole(1)]
+_Counts = Annotated[tuple[_Count, ...], Expect("a list of whole numbers, such as [1, 2, 4]", deep=False)]
+_Names = Annotated[
+    tuple[str, ...], Expect("a list of texts, such as [sharded_threads, locked]"), AfterValidator(_check_names)
+]
+
+
+@options("writers")
 class WriterTrials:
-    """How a dataset's writers are measured.
+    """How the writers are measured.
 
     Attributes:
-        rows: Most rows of the dataset that are written, the first of them; None: as many as take about a minute.
-        workers: Numbers of workers to measure with; empty: 1, 2, 4 and so on, up to one per processor.
+        rows: Most rows that are written, the first of them. Default: as many as take about a minute.
+        workers: Numbers of workers to measure with. Default: 1, 2, 4 and so on, up to one per processor.
         repeats: Number of timed writes.
         only: Names of the writers.
 
@@ -21,23 +40,10 @@ class WriterTrials:
         ConfigError: A setting cannot work.
     """
 
-    rows: int | None = None
-    workers: tuple[int, ...] = ()
-    repeats: int = 3
-    only: tuple[str, ...] = tuple(MEASURED)
-
-    def __post_init__(self) -> None:
-        counts = {"repeats": self.repeats, **{f"workers[{i}]": count for i, count in enumerate(self.workers)}}
-        for name, count in counts.items() if self.rows is None else [("rows", self.rows), *counts.items()]:
-            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-                raise ConfigError(f"writers.{name}: expected a whole number from 1 up; found {count!r}")
-        for name in self.only:
-            if name not in MEASURED:
-                raise ConfigError(
-                    f"writers.only: there is no writer {name!r}; {suggestion(name, MEASURED, 'there are')}"
-                )
-        if not self.only or len(set(self.only)) < len(self.only):
-            raise ConfigError(f"writers.only: expected names that differ, at least one; found {list(self.only)}")
+    rows: _Count | None = Field(default=None, examples=[50_000])
+    workers: _Counts = Field(default=(), examples=[[1, 2, 4, 8]])
+    repeats: _Count = Field(default=3, examples=[5])
+    only: _Names = Field(default=tuple(MEASURED), examples=[["sharded_threads", "single_writer_queue"]])
 
     def workers_of(self, writer: str) -> tuple[int, ...]:
         """Returns the numbers of workers to measure a writer with, in ascending order."""

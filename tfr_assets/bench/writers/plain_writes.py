@@ -1,4 +1,4 @@
-"""Plain writes of what a writer wrote: what it is compared with, and what its disk can do."""
+"""Plain writes of what a writer wrote: what a writer is compared with, and what its disk can do."""
 
 import os
 import shutil

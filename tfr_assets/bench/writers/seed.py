@@ -24,7 +24,7 @@ def seed(plan: WritePlan, rows: Rows, report: Report) -> None:
     Of feature options it knows `drop` only.
 
     Raises:
-        SchemaError: A column that is neither numbers, dates or times, nor texts or bytes, nor lists of numbers, texts
+        SchemaError: A column of another type than numbers, dates, times, texts, bytes, or lists of numbers, texts
             or bytes.
     """
     kept = _kept(plan)

@@ -39,7 +39,7 @@ def build_schedule(look: Look, cron: str, deps: Sequence[dg.AssetKey] = ()) -> d
         job_name=refresh_job(name),
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,  # whoever writes a schedule wants it to run
-        description=f"Refreshes {name}: `{cron}`, in UTC."
+        description=f"Refreshes {name}: {cron}, in UTC."
         + ("" if always else " Launches no run where raw files and settings are those of the last one."),
     )
     def refresh(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:

@@ -1,9 +1,9 @@
 """What a dataset's YAML asks to be measured, and the assets that measure it, in a group of their own."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.bench.writers.options import WriterTrials
@@ -13,19 +13,20 @@ from tfr_assets.components.assets.reader_report import build_reader_report
 from tfr_assets.components.assets.readers import build_readers
 from tfr_assets.components.assets.writers import build_writer_report, build_writers
 from tfr_assets.components.attributes import Look
+from tfr_assets.option_groups import options
 
 
-@dataclass(frozen=True)
+@options("bench")
 class Bench:
-    """What is measured of a dataset.
+    """What is measured. What is named here, if only as `{}`, has assets in the group NAME_bench.
 
     Attributes:
-        readers: How the readers are measured; None: they are not on the board.
-        writers: How the writers are measured; None: they are not on the board.
+        readers: How the readers are measured.
+        writers: How the writers are measured.
     """
 
-    readers: BenchOptions | None = None
-    writers: WriterTrials | None = None
+    readers: BenchOptions | None = Field(default=None, examples=[{"batch_size": 4096, "only": ["vectorized"]}])
+    writers: WriterTrials | None = Field(default=None, examples=[{"rows": 50_000, "workers": [1, 2, 4]}])
 
 
 def build_bench(look: Look, bench: Bench) -> dg.Definitions:

@@ -45,7 +45,7 @@ def build_current_sensor(look: Look) -> dg.SensorDefinition:
         name=f"{name}_current",
         minimum_interval_seconds=_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Evaluates the check `current` of shards after a change of the YAML, the inventory or the files. "
+        description='Evaluates the check "current" of shards after a change of the YAML, the inventory or the files. '
         "Reads no data and launches nothing.",
         target=look.select("shards"),
     )

@@ -146,9 +146,30 @@ def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
     def check_merged(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
         yield from _evaluations(context, list(judge_merged(look.current)), key, None)
         write_report(look, context)
+        context.log.info(f"{dataset.name} on one page: {dataset.layout.report}")
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_merged
+
+
+def evaluate_merged(
+    look: Look, context: dg.AssetCheckExecutionContext | dg.OpExecutionContext
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Reads the merged file of every split back, and yields the evaluations of all its checks.
+
+    Raises:
+        dg.Failure: A file is damaged or missing; `merged` is marked as failed.
+    """
+    key = look.key("merged")
+    verdicts = list(judge_merged(look.current))
+    yield from _evaluations(context, verdicts, key, None)
+    if wrong := [verdict for verdict in verdicts if _blocks(verdict)]:
+        mark_failed(context, key, [None])
+        asset = key.to_user_string()
+        raise dg.Failure(
+            f"{asset} is damaged or missing: {wrong[0].says}. Materialize it: on the page of {asset}, Materialize",
+            allow_retries=False,
+        )
 
 
 def judge_merged(dataset: Dataset) -> Iterator[Verdict]:

@@ -68,7 +68,7 @@ def build_jobs(look: Look, partitions: dg.PartitionsDefinition) -> list[Any]:
         dg.define_asset_job(
             refresh_job(name),
             look.select("raw").upstream() | look.select("shards", "merged"),
-            description="Raw data to checked, merged TFRecord files, in one run.",
+            description="Raw data to checked, merged TFRecord files, in one run: Materialize all… → All → Launch.",
             tags=job_tags(name),
             partitions_def=partitions,
         ),

@@ -71,8 +71,14 @@ def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
         if not describes(look.dataset.layout.shards, planned.features):  # otherwise an earlier run has warned of them
             for warning in lossy_casts(planned.features):
                 context.log.warning(warning)
+        keys = [key for partition in partitions for key in look.files(partition)]
+        context.log.info(
+            f"{dataset.name}: {sum(shard.rows for shard in planned.shards):,} records of "
+            f"{len(planned.features.features)} features in {len(planned.shards):,} shards, of which this run takes "
+            f"{len(keys):,}"
+        )
         yield dg.Output(planned, "plan")
-        for key in (key for partition in partitions for key in look.files(partition)):
+        for key in keys:
             # a step gets its own shard only: the whole plan in every one would grow with the square of their number
             alone = replace(planned, shards=(planned.shard(key),))
             yield dg.DynamicOutput(alone, mapping_key=key.replace("-", "_"), output_name="shard")
@@ -155,6 +161,7 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
         with reported(dataset=plan.dataset.name):
             if reason := finish_shards(plan):
                 context.log.info(f"tfds.builder_from_directory cannot load the shards: {reason}")
+        context.log.info(_sum(list(done.values())))
     if not plan.dataset.auto:
         yield dg.Output(None, metadata=_RECORDED)
         return
@@ -213,6 +220,15 @@ def _story(key: str, shard: "ShardWritten") -> str:
         return f"{key}: skipped, {shard.path} matches its manifest, input and settings"
     size, rate = megabytes(shard.manifest.bytes), shard.manifest.bytes / 1e6 / max(shard.seconds, 1e-9)
     return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate:,.0f} MB/s)"
+
+
+def _sum(shards: Sequence["ShardWritten"]) -> str:
+    records, size = (sum(getattr(shard.manifest, name) for shard in shards) for name in ("records", "bytes"))
+    written = sum(shard.written for shard in shards)
+    return (
+        f"{len(shards):,} shards, {records:,} records, {megabytes(size)}: {written:,} written, "
+        f"{len(shards) - written:,} were there already"
+    )
 
 
 def _data_version(plan: "ShardingPlan") -> str:

@@ -1,16 +1,15 @@
 """The component `tfr_assets.TFRecordDataset`: fields in, definitions out."""
 
 from dataclasses import replace
-from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Self
 
 import dagster as dg
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from tfr_assets.components.assets.automation import ON_CHANGE, build_follower, build_schedule, build_watch
-from tfr_assets.components.assets.bench import Bench, build_bench
+from tfr_assets.components.assets.bench import build_bench
 from tfr_assets.components.assets.current import build_current_sensor
 from tfr_assets.components.assets.file_checks import build_merged_checks, build_shard_checks
 from tfr_assets.components.assets.jobs import build_jobs
@@ -19,35 +18,20 @@ from tfr_assets.components.assets.raw import build_raw
 from tfr_assets.components.assets.shards import build_shards
 from tfr_assets.components.assets.verify_job import build_verify
 from tfr_assets.components.attributes import Look
-from tfr_assets.components.config.fields import (
-    PARSERS,
-    BenchField,
-    FeaturesField,
-    SourceField,
-    SplitsField,
-)
+from tfr_assets.components.config.fields import DatasetOptions
 from tfr_assets.components.config.scaffold import DatasetScaffolder
-from tfr_assets.components.config.yaml_errors import render, with_parsers
+from tfr_assets.components.config.yaml_errors import render, yaml_model
+from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
 from tfr_assets.layout import Layout
-from tfr_assets.records.schema.features import FeatureOptions
-from tfr_assets.sources import Source, Splits, check_watchable, seen_from
+from tfr_assets.option_groups import validate
+from tfr_assets.sources import check_watchable, seen_from
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
 
 
-def _field(name: str, yaml_type: Any, description: str, *examples: Any) -> dg.Resolver:
-    return dg.Resolver(
-        lambda context, value: PARSERS[name](render(context, value)),
-        model_field_type=yaml_type,
-        description=description,
-        examples=list(examples),
-        inject_before_resolve=False,
-    )
-
-
 @dg.scaffold_with(DatasetScaffolder)
-class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
+class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
     """Tables in, verified TFRecord shards out, as one group of assets named after the folder of the YAML.
 
     Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file).
@@ -58,157 +42,22 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
     Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-    source: Annotated[
-        Source,
-        _field(
-            "source",
-            str | SourceField,
-            "Where the raw data is. Tables: Parquet, CSV (also zipped), JSON lines or Arrow; a file, a folder, a glob, "
-            "or an fsspec URL of these; or a Python function. Or `images`, `audio`, `text`, `mixed`. Relative paths "
-            "start at the project's root.",
-            "raw/my_data.parquet",
-            "s3://bucket/table/*.parquet",
-            {"path": "raw/*.csv.gz", "options": {"delimiter": ";"}},
-            {"callable": "my_package.my_module:my_rows"},
-            {"images": "photos/"},
-        ),
-    ]
-    shards: Annotated[
-        int | dict[str, int] | None,
-        _field(
-            "shards",
-            int | str | dict[str, int],
-            "Number of files, each one partition: of every split, or by split. Best are files of 100 to 200 MB; for "
-            "less data it does not matter. `auto` plans it anew in every refresh; partitions are then the splits.",
-            16,
-            {"train": 16, "test": 2},
-            "auto",
-        ),
-    ] = 16
-    splits: Annotated[
-        Splits | None,
-        _field(
-            "splits",
-            dict[str, float] | SplitsField,
-            "How records are dealt to splits: shares, by a hash of each record, so that new data never moves old "
-            "records; or by a column, or by folder. Default: all are one split, `train`.",
-            {"train": 0.8, "validation": 0.1, "test": 0.1},
-            {"fractions": {"train": 0.9, "test": 0.1}, "key": "user_id"},
-            {"column": "part", "values": ["train", "test"]},
-            {"folder": ["train", "test"]},
-        ),
-    ] = None
-    compression: Annotated[
-        str,
-        _field(
-            "compression",
-            str,
-            "`none`, `gzip` or `zlib`. `none` is by far the fastest to write and to read.",
-            "none",
-            "gzip",
-        ),
-    ] = "none"
-    features: Annotated[
-        FeatureOptions,
-        _field(
-            "features",
-            FeaturesField,
-            "What to do with which column: drop, rename, cast, shape, fill. Default: every column becomes a feature.",
-            {"drop": ["comment"], "rename": {"dep_delay": "delay"}, "cast": {"price": "float32"}},
-        ),
-    ] = FeatureOptions()
-    shuffle: Annotated[
-        int | None,
-        _field(
-            "shuffle",
-            int,
-            "A seed: all rows are shuffled once, by it, before they are cut into shards. Default: rows stay in order.",
-            42,
-        ),
-    ] = None
-    bench: Annotated[
-        Bench,
-        _field(
-            "bench",
-            BenchField,
-            "What is measured, as assets in the group NAME_bench: `readers` (batch_size, epochs, repeats, only, "
-            "step_ms, decode_ms), `writers` (rows, workers, repeats, only). Default: nothing; `tfr bench` needs none "
-            "of it.",
-            {"readers": {"batch_size": 4096, "only": ["vectorized", "columnar"]}},
-            {"writers": {"rows": 50_000, "workers": [1, 2, 4], "only": ["sharded_threads", "single_writer_queue"]}},
-        ),
-    ] = Bench()
-    deps: Annotated[
-        list[dg.AssetKey],
-        _field(
-            "deps",
-            list[str],
-            "Assets that make the raw data, by key: `raw` depends on them, and a refresh materializes them first.",
-            ["samples/digits"],
-        ),
-    ] = Field(default_factory=list)
-    schedule: Annotated[
-        str | None,
-        _field(
-            "schedule",
-            str,
-            "When the dataset is refreshed: a cron expression, in UTC. It runs as soon as the daemon does.",
-            "0 6 * * *",
-            "@daily",
-        ),
-    ] = None
-    watch: Annotated[
-        int | None,
-        _field(
-            "watch",
-            int,
-            "Seconds between two looks at the raw files, which read none of them. After a change, a refresh runs.",
-            60,
-        ),
-    ] = None
-    automation: Annotated[
-        str | None,
-        _field(
-            "automation",
-            str,
-            "`on_change`: shards and merged are materialized by themselves when what they are made from has changed.",
-            "on_change",
-        ),
-    ] = None
-    freshness: Annotated[
-        timedelta | None,
-        _field(
-            "freshness",
-            float,
-            "Hours after which the merged file is late, which its health in the UI then shows.",
-            26,
-        ),
-    ] = None
-    description: Annotated[
-        str,
-        _field("description", str, "What the data is; shown with each asset.", "All flights out of New York, 2013."),
-    ] = ""
-    owners: Annotated[
-        list[str],
-        _field(
-            "owners",
-            list[str],
-            "E-mail addresses and teams, the latter as `team:name`.",
-            ["me@example.com", "team:data"],
-        ),
-    ] = Field(default_factory=list)
-    tags: Annotated[
-        dict[str, str],
-        _field("tags", dict[str, Any], "Keys and values to filter assets by.", {"domain": "travel"}),
-    ] = Field(default_factory=dict)
-
     @classmethod
     @cache
     def model(cls) -> type[BaseModel]:
         """Returns the model of the YAML, which says what is wrong in words of this project."""
-        return with_parsers(super().model(), PARSERS)
+        return yaml_model(cls.__name__, DatasetOptions)
+
+    @classmethod
+    def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> Self:
+        """Returns the component of what is written in YAML, with its templates filled in.
+
+        Raises:
+            ConfigError: What templates became is invalid.
+        """
+        written = {name: render(context, getattr(model, name)) for name in model.model_fields_set}
+        component: Self = validate(cls, written, "")
+        return component
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
@@ -222,7 +71,6 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
         """Returns the definitions of the dataset that is named after the YAML's folder."""
         folder = context.path if context.path.is_dir() else context.path.parent
         dataset = self.dataset(folder.name, context.project_root)
-        hold_apart(dataset)
         look = Look(
             dataset,
             self.description,
@@ -231,6 +79,7 @@ class TFRecordDataset(dg.Component, dg.Model, dg.Resolvable):
             follows=ON_CHANGE if self.automation else None,
             freshness=self.freshness,
         )
+        hold_apart(dataset, partial(report_run_failure, look))
         partitions = dg.StaticPartitionsDefinition(look.partition_keys)
         made = dg.Definitions(
             assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],

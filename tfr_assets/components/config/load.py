@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 from dagster.components.core.component_tree import ComponentTreeException
+from dagster.components.definitions import LazyDefinitions
 from pydantic import ValidationError
 
 from tfr_assets.components.config.broken import build_broken
@@ -72,7 +73,7 @@ def load_all(project: Project | None = None) -> dg.Definitions:
             raise
     parts += [build_broken(name, error) for name, error in broken.items()]
     others = [path for path in _visible("*.py", tree) if path.name != "__init__.py"]
-    parts += [dg.load_definitions_from_module(import_module(_module_of(path, tree))) for path in others]
+    parts += [_of_python(path, tree) for path in others]
     return dg.Definitions.merge(*parts)
 
 
@@ -87,6 +88,16 @@ def _definitions(file: Path, project: Project) -> dg.Definitions:
         return tree.build_defs()
     except ComponentTreeException as error:
         raise ConfigError(f"{file}: {_reason(error)}") from error
+
+
+def _of_python(path: Path, tree: dg.ComponentTree) -> dg.Definitions:
+    """Returns what a Python file defines: by functions with `@dg.definitions`, if it has any, as Dagster does."""
+    module = import_module(_module_of(path, tree))
+    functions = [each for each in vars(module).values() if isinstance(each, LazyDefinitions)]
+    if not functions:
+        return dg.load_definitions_from_module(module)
+    # a context knows the whole tree, which cannot be had where a YAML file is not even YAML
+    return dg.Definitions.merge(*(each(tree.load_context if each.has_context_arg else None) for each in functions))
 
 
 def _module_of(path: Path, tree: dg.ComponentTree) -> str:

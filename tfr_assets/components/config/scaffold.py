@@ -1,48 +1,21 @@
 """A new dataset's YAML, written by `dg scaffold defs tfr_assets.TFRecordDataset NAME`."""
 
-import json
+import textwrap
 from typing import Any
 
 import dagster as dg
+import yaml
 from pydantic import BaseModel, Field
 
+from tfr_assets.components.config.fields import DatasetOptions
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout
 
-_TEMPLATE = """\
+_HEAD = """\
+# Every option, also of images, recordings and texts: dg utils inspect-component tfr_assets.TFRecordDataset
 type: {type}
 
 attributes:
-  # Where the raw data is: Parquet, CSV (also zipped), JSON lines or Arrow; a file, a folder, a glob or a URL.
-  # Relative paths start at the project's root. A Python function instead:
-  #   source: {{callable: "my_package.my_module:my_rows"}}
-  # Photographs, recordings, texts: {{images: photos/}}, {{audio: recordings/}}, {{text: corpus/}}
-  # Links out of such a folder are ignored, unless: {{images: {{path: photos/, follow_links: true}}}}
-  source: {source}
-
-  # Number of files, or auto. Best are 100 to 200 MB each; for less data it does not matter.
-  shards: {shards}
-
-  # splits: {{train: 0.8, validation: 0.1, test: 0.1}}
-  # deps: [my_group/my_files]    # assets that make the raw data
-  # description: What the data is.
-  # owners: [me@example.com, "team:data"]
-  # tags: {{domain: my_domain}}
-  # compression: gzip            # default: none, the fastest
-  # shuffle: 42                  # a seed: shuffle all rows once, before they are cut into shards
-  # bench:                       # measurements that appear in the UI; `tfr bench` needs none of this
-  #   readers: {{batch_size: 4096, only: [vectorized, columnar]}}
-  #   writers: {{workers: [1, 2, 4], repeats: 5}}
-  # schedule: "0 6 * * *"        # refresh every day at 06:00 UTC
-  # watch: 60                    # look at the raw files every 60 s, and refresh after a change
-  # automation: on_change        # shards and merged follow when raw is materialized with another content
-  # freshness: 26                # hours after which the merged file is late
-  # features:                    # default: every column becomes a feature
-  #   drop: [comment]
-  #   rename: {{dep_delay: delay}}
-  #   cast: {{price: float32}}
-  #   shape: {{pixels: [28, 28]}}
-  #   fill: {{dep_delay: 0}}
 """
 
 
@@ -71,11 +44,20 @@ class DatasetScaffolder(dg.Scaffolder[ScaffoldParams]):
         except ConfigError:
             request.target_path.rmdir()  # made a moment ago; an empty folder would be in the way of the next attempt
             raise
-        yaml = _TEMPLATE.format(
-            type=request.type_name, source=_quoted(request.params.source), shards=request.params.shards
-        )
-        (request.target_path / "defs.yaml").write_text(yaml)
+        fields = "\n\n".join(_field(name, request.params) for name in DatasetOptions.model_fields)
+        head = _HEAD.format(type=request.type_name)
+        (request.target_path / "defs.yaml").write_text(f"{head}{fields}\n", "utf-8")
 
 
-def _quoted(text: str) -> Any:
-    return json.dumps(text, ensure_ascii=False)  # a JSON string is a YAML string, whatever stands in it
+def _field(name: str, params: ScaffoldParams) -> str:
+    """Returns the lines of one field: what it is, the value that is given, and examples as comments."""
+    field = DatasetOptions.model_fields[name]
+    lines = textwrap.wrap(field.description or "", 110, initial_indent="  # ", subsequent_indent="  # ")
+    examples = [f"  # {_line(name, example)}" for example in field.examples or ()]
+    given = [f"  {_line(name, value)}"] if (value := getattr(params, name, None)) is not None else []
+    return "\n".join([*lines, *examples, *given])
+
+
+def _line(name: str, value: Any) -> str:
+    line: str = yaml.safe_dump({name: value}, default_flow_style=True, sort_keys=False, allow_unicode=True, width=9999)
+    return line.strip()[1:-1]

@@ -1,39 +1,60 @@
-"""Checks a dataset's YAML as a whole: every mistake at once, each with its line.
+"""The model of a dataset's YAML: every mistake at once, each with its line, before templates are filled in.
 
-Dagster derives a pydantic model from the component's fields, for the docs and the editor's completion. Left to itself
-that model says "Extra inputs are not permitted", or one error for every branch of a union. Here the fields' own parsers
-look first.
+Dagster reads YAML by a pydantic model of what is written, then fills in templates (`{{ … }}`). Here, what is written is
+checked by the fields' own types, as far as it has no templates; what it becomes is checked in full.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import dagster as dg
-from pydantic import BaseModel, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, WrapValidator, create_model, model_validator
 from pydantic_core import InitErrorDetails
 
-from tfr_assets.components.config.fields import unknown_key
-from tfr_assets.errors import ConfigError
+from tfr_assets.option_groups import Location, path_of, problem, unknown
 
-Parsers = Mapping[str, Callable[[Any], Any]]
+_MOVED = {name: f"stands below `bench` now; write bench: {{{name}: …}}" for name in ("readers", "writers")}
 
 
-def with_parsers(model: type[BaseModel], parsers: Parsers) -> type[BaseModel]:
-    """Returns `model` with `parsers` put before its own validation.
+def yaml_model(name: str, options: type[BaseModel]) -> type[BaseModel]:
+    """Returns the model of what is written in YAML, whose fields are those of `options` and hold what is written."""
+    written = {
+        key: (Annotated[field.rebuild_annotation(), WrapValidator(_check_written)], field)
+        for key, field in options.model_fields.items()
+    }
 
-    Args:
-        model: The model that Dagster derived from a component.
-        parsers: A parser for every field; it raises `ConfigError`.
-    """
+    def check(values: Any, validate: Callable[[Any], Any]) -> Any:
+        try:
+            return validate(values)
+        except ValidationError as error:
+            raise ValidationError.from_exception_data(name, [_told(each, options) for each in error.errors()]) from None
 
-    def look(values: Any) -> Any:
-        if isinstance(values, Mapping) and (errors := list(_mistakes(model, values, parsers))):
-            raise ValidationError.from_exception_data("the dataset's attributes", errors)
-        return values
+    validators: Any = {"check": model_validator(mode="wrap")(lambda cls, values, validate: check(values, validate))}
+    config = ConfigDict(extra="forbid", title=name, json_schema_extra={"ui:order": list(written)})
+    base = create_model("Written", __base__=dg.Model, __config__=None)
+    base.model_config = {**base.model_config, **config}
+    model: type[BaseModel] = create_model(name, __base__=base, __validators__=validators, **written)  # type: ignore[call-overload]
+    return model
 
-    validators: Any = {"look": model_validator(mode="before")(look)}
-    checked: type[BaseModel] = create_model(model.__name__, __base__=model, __validators__=validators)
-    return checked
+
+def _check_written(value: Any, validate: Callable[[Any], Any]) -> Any:
+    if value is None:
+        raise problem("has no value; give it one, or remove the line")
+    if not _has_template(value):
+        validate(value)
+    return value
+
+
+def _told(error: Any, options: type[BaseModel]) -> InitErrorDetails:
+    location: Location = error["loc"]
+    key, text = location[-1], error["msg"]
+    if error["type"] == "missing":
+        text = f"missing; add a line such as `{key}: {(options.model_fields[str(key)].examples or ['…'])[0]}`"
+    elif error["type"] == "extra_forbidden":
+        text = _MOVED.get(str(key)) or unknown(key, list(options.model_fields))
+    # one of pydantic's own types, because Dagster takes the error apart to add the line
+    context = {"error": ValueError(f"{path_of(location)}: {text}")}
+    return InitErrorDetails(type="value_error", loc=location, input=error["input"], ctx=context)
 
 
 def render(context: dg.ResolutionContext, value: Any) -> Any:
@@ -41,34 +62,11 @@ def render(context: dg.ResolutionContext, value: Any) -> Any:
 
     Dagster's own resolution evaluates every text as a Python literal, which makes a column named "1" a number.
     """
-    if isinstance(value, BaseModel):
-        value = value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return {key: render(context, item) for key, item in value.items()}
     if isinstance(value, list):
         return [render(context, item) for item in value]
     return context.resolve_value(value) if _has_template(value) else value
-
-
-def _mistakes(model: type[BaseModel], values: Mapping[str, Any], parsers: Parsers) -> Iterator[InitErrorDetails]:
-    for name, field in model.model_fields.items():
-        if field.is_required() and name not in values:
-            yield _error(name, values, f"{name}: missing; add a line such as `{name}: {(field.examples or ['…'])[0]}`")
-    for name, value in values.items():
-        if name not in parsers:
-            yield _error(name, value, unknown_key(str(name), name, parsers))
-        elif value is None:
-            yield _error(name, value, f"{name}: has no value; give it one, or remove the line")
-        elif not _has_template(value):
-            try:
-                parsers[name](value)
-            except ConfigError as error:
-                yield _error(name, value, str(error))
-
-
-def _error(name: str, value: Any, message: str) -> InitErrorDetails:
-    # one of pydantic's own types, because Dagster takes the error apart to add the line
-    return InitErrorDetails(type="value_error", loc=(name,), input=value, ctx={"error": ValueError(message)})
 
 
 def _has_template(value: Any) -> bool:

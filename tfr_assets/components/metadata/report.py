@@ -1,7 +1,8 @@
 """The page `report.html` beside a dataset's data: what the UI shows on several pages, partly after a click.
 
-It is written after each refresh, verification and report of readers, by the step that has the last of the facts, and
-by steps that fail. Facts of assets and checks come from Dagster, those of files from their manifests.
+It is written after each refresh, verification and report of readers, by the step that has the last of the facts, by
+steps that fail, and by the run where a step was killed. Facts of assets and checks come from Dagster, those of files
+from their manifests.
 """
 
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import dagster as dg
+from dagster._core.execution.context.system import PlanOrchestrationContext
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus as Status
 from sqlalchemy.exc import DBAPIError
 
@@ -78,11 +80,42 @@ def report_failure(look: Look, context: _Context, part: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        failed = f"Run {context.run.run_id[:8]} failed"
+        failed = _failed(context.run)
         if not _was_just_written(look, failed):
             more = "What its other steps did after that may be missing here."
             write_report(look, context, failure=f"{failed} at {part}: {str(error) or error.__cause__} – {more}")
         raise
+
+
+def report_run_failure(look: Look, context: PlanOrchestrationContext, failure: dg.DagsterEvent) -> None:
+    """Writes a dataset's page when a run has failed, unless a step of it has done so.
+
+    Args:
+        look: The dataset.
+        context: Of the run.
+        failure: The first step that failed.
+    """
+    failed = _failed(context.dagster_run)
+    with suppress(OSError):
+        if failed.encode() in look.dataset.layout.report.read_bytes():
+            return
+    error = failure.step_failure_data.error
+    step = str(failure.step_key).rpartition(".")[2]
+    says = f"{failed} at {step}: {error.message if error else 'its log says more'}"
+    write_report(look, _Run(context.instance, context.dagster_run, context.log), failure=says)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the process of a run has in place of a step's context."""
+
+    instance: dg.DagsterInstance
+    run: dg.DagsterRun
+    log: dg.DagsterLogManager
+
+
+def _failed(run: dg.DagsterRun) -> str:
+    return f"Run {run.run_id[:8]} failed"
 
 
 def _was_just_written(look: Look, words: str) -> bool:

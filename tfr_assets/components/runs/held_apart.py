@@ -7,8 +7,9 @@ So every run locks its datasets while it executes, or says for which run it wait
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,29 @@ from tfr_assets.layout import Layout
 from tfr_assets.storage.locks import lock, unlock
 from tfr_assets.writing.dataset import Dataset
 
-_held_apart: dict[str, Dataset] = {}  # those whose definitions this process has loaded
+WhenFailed = Callable[[PlanOrchestrationContext, dg.DagsterEvent], None]
+
+
+@dataclass(frozen=True)
+class _Held:
+    dataset: Dataset
+    when_failed: WhenFailed
+
+
+_held_apart: dict[str, _Held] = {}  # those whose definitions this process has loaded
 WAITING = "waiting for"  # how the event starts that names the other run
 _POLL_SECONDS = 0.2
 
 
-def hold_apart(dataset: Dataset) -> None:
-    """Has the runs of a dataset that this process executes lock the dataset's own folder, wherever its project is."""
-    _held_apart[dataset.name] = dataset
+def hold_apart(dataset: Dataset, when_failed: WhenFailed) -> None:
+    """Has the runs of a dataset that this process executes lock the dataset's own folder, wherever its project is.
+
+    Args:
+        dataset: The dataset.
+        when_failed: Is called at the end of a run in which steps failed, with the first failure: a step whose process
+            was killed cannot tell of it.
+    """
+    _held_apart[dataset.name] = _Held(dataset, when_failed)
 
 
 class HeldApart(dg.Executor):
@@ -55,15 +71,22 @@ class HeldApart(dg.Executor):
         self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
     ) -> Iterator[dg.DagsterEvent]:
         """Executes a run as soon as no other one works on its datasets."""
-        run, instance, failed = plan_context.dagster_run, plan_context.instance, False
+        run, instance, names = plan_context.dagster_run, plan_context.instance, _datasets(plan_context)
+        failed = False
+        failures: list[dg.DagsterEvent] = []
         keep_alive(instance, run.run_id)
         with ExitStack() as held:
             try:
-                for name in _datasets(plan_context):
+                for name in names:
                     yield from _hold(name, plan_context, held)
                 for event in self._executor.execute(plan_context, execution_plan):
-                    failed = failed or event.is_step_failure
+                    if event.is_step_failure:
+                        failed = True
+                        failures.append(event)
                     yield event
+                for name in names if failures else ():
+                    if name in _held_apart:
+                        _held_apart[name].when_failed(plan_context, failures[0])
             except GeneratorExit:
                 raise
             except BaseException:
@@ -83,7 +106,7 @@ def _datasets(context: PlanOrchestrationContext) -> list[str]:
 
 
 def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iterator[dg.DagsterEvent]:
-    layout = _held_apart[name].layout if name in _held_apart else Layout.of(name)
+    layout = _held_apart[name].dataset.layout if name in _held_apart else Layout.of(name)
     path, waits = layout.lock, False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

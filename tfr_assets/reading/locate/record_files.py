@@ -37,7 +37,7 @@ class RecordFiles:
         """Returns the same files with another limit of records' lengths; None: this one.
 
         Raises:
-            ConfigError: It is no positive number.
+            ConfigError: It is not a positive number.
         """
         if max_record_bytes is None:
             return self
@@ -62,7 +62,7 @@ class RecordFiles:
 
 
 def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
-    """Holds files against their manifests and against each other. Opens the manifests only.
+    """Checks files against their manifests and against each other. Opens the manifests only.
 
     Args:
         paths: At least one file, in the order to read them in.
@@ -101,7 +101,7 @@ class Found:
 
 
 def check_together(found: Sequence[Found], sizes_must_fit: bool = True) -> RecordFiles:
-    """Holds files that are there against their manifests and against each other. Raises as `gather`."""
+    """Checks files that are there against their manifests and against each other. Raises as `gather`."""
     first = found[0].manifest
     if sizes_must_fit and (wrong := [line for each in found if (line := _wrong_size(each))]):
         raise DamagedFile(_not_as_written(found, wrong))

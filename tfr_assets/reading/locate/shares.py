@@ -31,7 +31,7 @@ def share_of(records: int, shard: tuple[int, int] | None) -> tuple[int, int]:
 
 
 def check_shard(shard: object) -> None:
-    """Refuses what names no worker's share.
+    """Refuses anything but a worker's share.
 
     Raises:
         ConfigError: It is not `(index, count)`.

@@ -43,7 +43,7 @@ class Ahead(Generic[T]):
         self._threads = [threading.Thread(target=self._work, name="tfr-decode", daemon=True) for _ in range(workers)]
         for thread in self._threads:
             thread.start()
-        atexit.register(self.close)  # Python's threads stand still afterwards: who waits for them would wait for ever
+        atexit.register(self.close)  # Python's threads stop afterwards: waiting for them would take for ever
 
     def __iter__(self) -> Iterator[T]:
         return self

@@ -14,7 +14,7 @@ from tfr_assets.storage.pipe import open_piped
 
 @contextmanager
 def open_range(wanted: Range) -> Iterator[InputStream]:
-    """Opens what must be read of a file, and closes it after the block.
+    """Opens the part of a file that must be read, and closes it after the block.
 
     Raises:
         DamagedFile: A local file cannot be read.
@@ -35,7 +35,7 @@ def open_range(wanted: Range) -> Iterator[InputStream]:
 
 
 def stream_of(descriptor: int, wanted: Range) -> InputStream:
-    """Returns what must be read of a file that is open, at its beginning.
+    """Returns the part that must be read of an open file, at its beginning.
 
     Raises:
         OSError: The file system refused.

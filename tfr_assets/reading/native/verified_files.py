@@ -42,7 +42,7 @@ class VerifiedFiles:
     """Files that were verified, and whether their names still lead to what was.
 
     Args:
-        ranges: What of them is read.
+        ranges: The parts of them that are read.
     """
 
     def __init__(self, ranges: Sequence[Range]) -> None:

@@ -41,7 +41,7 @@ class _Source:
     Attributes:
         files: All files.
         options: How they are read.
-        ranges: What of them is read.
+        ranges: The parts of them that are read.
         tally: What was left out in this epoch.
     """
 

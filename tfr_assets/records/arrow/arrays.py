@@ -94,7 +94,7 @@ class Ragged:
         return found
 
     def to_arrow(self) -> "pa.Array":
-        """Returns a large_list array; without copying, but for bools."""
+        """Returns a large_list array; without copying, except for bools."""
         import pyarrow as pa
 
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), to_arrow(self.values))
@@ -109,7 +109,7 @@ def _trim(column: Any) -> Any:
 
 
 def to_arrow(column: Column) -> "pa.Array":
-    """Returns a column as Arrow; without copying, but for bools. Inner sizes become fixed-size lists."""
+    """Returns a column as Arrow; without copying, except for bools. Inner sizes become fixed-size lists."""
     import pyarrow as pa
 
     if not isinstance(column, np.ndarray):

@@ -13,7 +13,7 @@ from tfr_assets.records.schema.features import SERIALIZED, Feature
 
 @dataclass(frozen=True)
 class Tensors:
-    """One tensor a row.
+    """One tensor per row.
 
     Attributes:
         values: A list per row: the values in row-major order, of lists of fixed sizes where the inner ones are.
@@ -32,7 +32,7 @@ class Tensors:
 
 
 def holds_tensors(array: pa.Array, feature: Feature) -> bool:
-    """Tells whether a feature without a part holds tensors' values: of a struct, or of lists that are to be packed."""
+    """Whether a feature without a part holds tensors' values: of a struct, or of lists that are to be packed."""
     return is_tensor(array.type) or (not feature.sequence and None in sizes_of(array.type)[1:])
 
 

@@ -102,7 +102,7 @@ class Column:
 
     def _serialize(self, array: pa.Array, first_row: int) -> pa.Array:
         from tfr_assets.records.kernels.encode_tensor import (
-            serialized,  # not above: few need what takes a second to compile
+            serialized,  # not above: it takes a second to compile, and few need it
         )
 
         column, shape = self.feature.column, self.feature.shape
@@ -122,7 +122,7 @@ class Column:
             )
 
     def _check(self, array: pa.Array, first_row: int) -> None:
-        """Refuses integers that int64 cannot hold, or that stand for no class."""
+        """Refuses integers that int64 cannot hold, or that are not a class."""
         column, names = self.feature.column, self.feature.names
         if pa.types.is_uint64(value_type(array.type)):
             largest = pc.max(flat_values(array)).as_py() or 0

@@ -76,7 +76,7 @@ class _Target:
         self.let_go()
 
     def let_go(self) -> None:
-        """Forgets the memory, which is whose who has its columns."""
+        """Releases the buffers: whoever has the columns owns them."""
         self.values = self.data = self.rows = _NOTHING
 
     def start(self, rows: int, pool: Pool) -> None:
@@ -167,7 +167,7 @@ class Decoder:
         self.rows = self.room = 0
 
     def clear(self) -> None:
-        """Forgets all rows: there is no room until `start`, and no memory is held."""
+        """Drops all rows and releases the buffers; there is no room until `start`."""
         self.rows = self.room = 0
         for target in self._wanted:
             target.let_go()

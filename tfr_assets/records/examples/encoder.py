@@ -100,7 +100,7 @@ class ExampleEncoder:
         if not self._lists:
             return room
         from tfr_assets.records.kernels.encode_sequence import (
-            bound_lists,  # not above: few need what takes seconds to compile
+            bound_lists,  # not above: it takes seconds to compile, and few need it
         )
 
         return room + bound_lists(address_of(lists), len(lists), start, rows)

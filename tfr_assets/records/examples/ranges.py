@@ -20,7 +20,7 @@ Columns = dict[str, Column]
 Emit = Callable[[Columns], None]
 """Called with columns with the same number of rows. They are views of memory that is not written to any more."""
 Opener = Callable[[Range], AbstractContextManager[InputStream]]
-"""Opens what must be read of a range's file."""
+"""Opens the part of a range's file that must be read."""
 
 
 class RangeDecoder:

@@ -20,7 +20,7 @@ _TEMPORAL = ("date64", "time64", "timestamp", "duration")
 
 
 def dtype_number(value_type: str) -> int:
-    """Returns TensorFlow's number for a type of values in Arrow's words; what is not a number is a string."""
+    """Returns TensorFlow's number for a type of values in Arrow's words; anything but a number is a string."""
     return _NUMBERS.get(value_type, _NUMBERS["int64"] if value_type in _TEMPORAL else STRING)
 
 

@@ -21,13 +21,13 @@ from tfr_assets.storage.reserve import FlushedFile
 
 
 class FileWriter:
-    """A context that takes frames; leaving it well gives data and index their names, and saves the manifest.
+    """A context that takes frames; if it ends without an error, data and index get their names and a manifest.
 
     The old manifest goes before the old file is replaced, and the new one comes last: whenever this is interrupted, no
     manifest stays beside a file that it does not describe.
 
     Attributes:
-        manifest: What the file holds, once the context was left well.
+        manifest: What the file holds, once the context was left without an error.
 
     Raises:
         WriteError: The file system refused; what was there before is untouched. An `OSError` of `append` becomes one
@@ -118,7 +118,7 @@ def write_file(
         frames: The file's content, in order; each is written before the next is asked for.
         compression: `none`, `gzip` or `zlib`.
         features: How the records are parsed, for the manifest.
-        made_from: What decides over the content, for the manifest.
+        made_from: What determines the content, for the manifest.
 
     Returns:
         The manifest.

@@ -1,4 +1,4 @@
-"""Examines a TFRecord file as it lies on disk: is it what its manifest says, and does every record parse?"""
+"""Examines a TFRecord file on disk: is it what its manifest says, and does every record parse?"""
 
 import os
 import time
@@ -110,7 +110,7 @@ def examine_written(
 
 
 def faulty_report(fault: Fault) -> FileReport:
-    """Returns the report of a file of which nothing is known but that it is wrong."""
+    """Returns the report of a file of which only a fault is known."""
     return replace(unread_report(fault.path), faults=(fault,), fault_count=1)
 
 
@@ -152,9 +152,7 @@ def examine_open(
         scan = scan_stream(stream, path, visit, progress, max_record_bytes=max_record_bytes, stops=stops)
     except OSError as error:
         faults.append(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
-    is_other = (
-        scan and scan.faults and scan.faults[0].kind is FaultKind.UNREADABLE
-    )  # of which all else is a consequence
+    is_other = scan and scan.faults and scan.faults[0].kind is FaultKind.UNREADABLE  # all other faults follow from it
     if scan and manifest and not is_other:
         faults += _against_manifest(path, size, compression, scan, manifest)
     found = (list(scan.faults) if scan else []) + faults
@@ -177,7 +175,7 @@ def examine_open(
 
 
 def is_intact(path: Path, manifest: Manifest) -> bool:
-    """Tells whether a file and its index are what its manifest says, so that neither needs to be written again."""
+    """Whether a file and its index are what its manifest says, so that neither needs to be written again."""
     return is_as_written(index_path(path), manifest.index) and examine(path, manifest).ok
 
 

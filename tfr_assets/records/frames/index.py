@@ -124,7 +124,7 @@ def read_sizes(
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not an index, or another one; at the end at the latest.
+        ValueError: It is not an index, or another one; raised at the end at the latest.
     """
     left, bytes_left = records, payload_bytes + FRAMING * records
     for part in _read_parts(path, checksum):
@@ -137,7 +137,7 @@ def read_sizes(
 
 
 def is_as_written(path: Path, checksum: IndexChecksum | None) -> bool:
-    """Tells whether an index is the one that was written. Where none was, it must not be there."""
+    """Whether an index is the one that was written. Where none was, it must not be there."""
     if checksum is None:
         return not path.exists()
     try:

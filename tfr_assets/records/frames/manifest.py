@@ -46,7 +46,7 @@ START = Mark(0, 0, 0)
 
 @dataclass(frozen=True)
 class IndexChecksum:
-    """What tells whether an index is the one that was written.
+    """What shows whether an index is the one that was written.
 
     Attributes:
         bytes: Size of its file.
@@ -69,7 +69,7 @@ class Manifest:
         compression: `none`, `gzip` or `zlib`.
         digest: 16 hex digits over the lengths and CRCs of all records in order; see `records.kernels.digest`.
         features: How a record is parsed; None for records that are no tf.Examples.
-        made_from: Whatever decides over the content: the inventory's fingerprint, rows, settings, code version.
+        made_from: Everything that determines the content: the inventory's fingerprint, rows, settings, code version.
         marks: Places inside the file, in order and at least `records.frames.marks.SPAN` bytes apart, so that a part of
             the file can be compared with the manifest without reading the rest.
         index: The index beside the file; None: there is none.

@@ -2,7 +2,7 @@
 
 A mark stands after the first record with which at least SPAN bytes of the stream have come since the mark before. So
 where marks stand follows from the records alone, not from how many were written at a time. None stands at the end,
-which the manifest tells anyway.
+which the manifest has anyway.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class Marker:
         return tuple(mark for mark in self._marks[1:] if mark.records < self.end.records)
 
     def append(self, data: memoryview, sizes: np.ndarray) -> None:
-        """Goes on over whole frames.
+        """Continues over whole frames.
 
         Args:
             data: Consecutive frames.
@@ -56,7 +56,7 @@ class Marker:
 def join_marks(parts: Iterable[Manifest]) -> tuple[Mark, ...]:
     """Returns what is known of a concatenation from its parts' manifests: marks at least SPAN bytes apart, and the end.
 
-    They stand where its parts have marks or end, so that no byte need be read.
+    They stand where its parts have marks or end, so that no byte is read.
     """
     kept, start = [START], START
     end = START

@@ -44,7 +44,7 @@ def merge_files(
         inputs: Files and their manifests, all of one compression. They are copied unread: verify them before.
         target: Final name.
         features: How the records are parsed, for the manifest.
-        made_from: What decides over the content, for the manifest.
+        made_from: What determines the content, for the manifest.
         progress: Called with the number of bytes just copied.
 
     Raises:

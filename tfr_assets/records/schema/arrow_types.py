@@ -30,7 +30,7 @@ def value_type(data_type: pa.DataType) -> pa.DataType:
 
 
 def is_list(data_type: pa.DataType) -> bool:
-    """Tells whether a type is a list of any sort."""
+    """Whether a type is a list of any sort."""
     return (
         pa.types.is_list(data_type)
         or pa.types.is_large_list(data_type)
@@ -41,7 +41,7 @@ def is_list(data_type: pa.DataType) -> bool:
 
 
 def is_tensor(data_type: pa.DataType) -> bool:
-    """Tells whether a type is a tensor of varying shape: a struct of `data`, a flat list, and `shape`, of integers."""
+    """Whether a type is a tensor of varying shape: a struct of `data`, a flat list, and `shape`, of integers."""
     data_type = storage_type(data_type)
     if not pa.types.is_struct(data_type) or sorted(field.name for field in data_type) != [TENSOR_DATA, TENSOR_SHAPE]:
         return False

@@ -17,15 +17,14 @@ from tfr_assets.records.schema.arrow_types import (
     value_type,
     with_value_type,
 )
+from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.records.schema.features import (
     FLAT_VALUES,
     PACKED,
     ROW_LENGTHS,
     SERIALIZED,
     SHAPE,
-    TENSORS,
     Feature,
-    FeatureOptions,
     Kind,
 )
 
@@ -84,7 +83,6 @@ def _values(feature: Feature, data_type: pa.DataType, options: FeatureOptions) -
         )
     if chosen == SERIALIZED or (chosen == PACKED and None in shape[1:]):
         return _tensor(feature, len(shape), shape, options)
-    _check_tensor_option(feature.column, chosen)
     if None not in shape[1:]:
         return [replace(feature, fill=_fill(feature, options))]
     _fill(feature, options)
@@ -108,7 +106,6 @@ def _tensor(
         options: Of these, `tensor` and `fill`.
     """
     chosen = options.tensor.get(feature.column, PACKED)
-    _check_tensor_option(feature.column, chosen)
     fill = _fill(replace(feature, shape=shape or (None,)), options)
     if chosen == SERIALIZED:
         _check_exact(feature, fill)
@@ -129,11 +126,6 @@ def _check_exact(feature: Feature, fill: int | float | str | None) -> None:
 
 def _part(feature: Feature, part: str, **changes: object) -> Feature:
     return replace(feature, name=f"{feature.name}/{part}", part=part, **changes)  # type: ignore[arg-type]
-
-
-def _check_tensor_option(path: str, chosen: str | None) -> None:
-    if chosen is not None and chosen not in TENSORS:
-        raise ConfigError(f"features.tensor: {chosen!r} of column {path!r} is not known; use {' or '.join(TENSORS)}")
 
 
 def _feature_list(feature: Feature, data_type: pa.DataType, options: FeatureOptions) -> Feature:
@@ -204,8 +196,6 @@ def _fixed_shape(
 ) -> tuple[int, ...]:
     if not shape:
         raise ConfigError(f"features.shape: column {path!r} of type {data_type} is not a list")
-    if not wanted or any(size < 1 for size in wanted):
-        raise ConfigError(f"features.shape: {list(wanted)} of column {path!r} must be positive sizes, such as [28, 28]")
     if None in shape[1:]:
         raise ConfigError(f"features.shape: column {path!r} of type {data_type} is a list of lists of varying length")
     inner, values = math.prod(size for size in shape if size is not None), math.prod(wanted)

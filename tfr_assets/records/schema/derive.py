@@ -9,7 +9,8 @@ import pyarrow as pa
 from tfr_assets.errors import ConfigError, SchemaError
 from tfr_assets.records.schema.arrow_types import leaves
 from tfr_assets.records.schema.column_features import features_of
-from tfr_assets.records.schema.features import Feature, FeatureOptions, FeatureSpec, Kind
+from tfr_assets.records.schema.feature_options import FeatureOptions
+from tfr_assets.records.schema.features import Feature, FeatureSpec, Kind
 
 
 def derive_spec(

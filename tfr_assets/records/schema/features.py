@@ -42,7 +42,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
@@ -236,28 +236,3 @@ _TYPES = {
     "name": str, "column": str, "arrow_type": str, "optional": bool, "fill": int | float | str | None,
     "part": str | None, "sequence": bool, "cast_from": str | None,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class FeatureOptions:
-    """What a dataset's YAML says of its columns; columns not named are kept as they are.
-
-    Attributes:
-        drop: Columns to leave out.
-        rename: New feature names by column.
-        cast: Arrow type names by column, such as `float32`; a lossy cast is refused while encoding.
-        shape: Fixed shapes by list column.
-        fill: Values that readers put where the column is null.
-        tensor: `packed` or `serialized` by column of lists, arrays or tensors; see the module's tables.
-        sequence: List columns that become feature lists, which makes records tf.SequenceExamples.
-        names: Names of classes by integer column, that of 0 first.
-    """
-
-    drop: tuple[str, ...] = ()
-    rename: Mapping[str, str] = field(default_factory=dict)
-    cast: Mapping[str, str] = field(default_factory=dict)
-    shape: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    fill: Mapping[str, int | float | str] = field(default_factory=dict)
-    tensor: Mapping[str, str] = field(default_factory=dict)
-    sequence: tuple[str, ...] = ()
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

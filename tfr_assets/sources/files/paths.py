@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.files.tree_local import LocalTree, split_pattern
 from tfr_assets.sources.model.ignored import links_warning
-from tfr_assets.sources.model.source import FORMATS, Source
+from tfr_assets.sources.model.source import Source
+from tfr_assets.sources.model.table_options import FORMATS
 from tfr_assets.storage.file_names import (
     COMPRESSION_ENDINGS,
     ENDINGS,

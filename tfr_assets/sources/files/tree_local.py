@@ -93,7 +93,7 @@ class LocalTree:
 
 
 class _Inside:
-    """Tells whether paths below a folder stay in it once all links are followed. Keeps the last path's folder."""
+    """Whether paths below a folder stay in it once all links are followed. Keeps the last path's folder."""
 
     def __init__(self, root: str) -> None:
         self._root = root

@@ -1,4 +1,4 @@
-"""The inventory: what raw data was there, how many rows of which schema, and a fingerprint that tells it from other."""
+"""The inventory: what raw data was there, how many rows of which schema, and a fingerprint that identifies it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -84,7 +84,7 @@ class Inventory:
         source = dict(values["source"])
         splits = source.pop("splits")
         inventory = cls(
-            source=Source(**source, splits=splits and Splits.from_json(splits)),
+            source=Source(**source, splits=splits and Splits(**splits)),
             files=tuple(SourceFile.from_json(file) for file in values["files"]),
             landed=tuple(SourceFile.from_json(file) for file in values["landed"]),
             schema=schema_from_text(values["schema"]),

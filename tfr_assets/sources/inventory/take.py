@@ -28,8 +28,9 @@ from tfr_assets.sources.landing.landed import (
 from tfr_assets.sources.landing.shuffle import shuffle
 from tfr_assets.sources.model.ignored import Ignored
 from tfr_assets.sources.model.kinds import SPLIT, SPLIT_BY, TABLE, Found, kind_named
-from tfr_assets.sources.model.source import UNION, Source, check_options
+from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import ONLY_SPLIT, assign_splits
+from tfr_assets.sources.model.table_options import UNION, unfit_option
 from tfr_assets.sources.tables.arrow_files import (
     UNIT_BYTES,
     Contents,
@@ -195,7 +196,8 @@ def _of_files(source: Source, landing: Path, progress: Progress, check: Check) -
     _refuse_own_output(source, landing)
     data = find_data(source)
     raw, format_ = data.files, data.files[0].format
-    check_options(format_, source.options)
+    if unfit := unfit_option(format_, source.options):
+        raise ConfigError(f"source.options.{unfit[0]}: {unfit[1]}.")
     files = _hash(raw, progress)
     # The ending .tsv is the only one that makes the same bytes other rows.
     hashes = [

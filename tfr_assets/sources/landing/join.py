@@ -1,4 +1,4 @@
-"""Rows of several parts joined by key, one row a key, in bounded memory and in the order of the first part.
+"""Rows of several parts joined by key, one row per key, in bounded memory and in the order of the first part.
 
 A hash join: rows that do not fit into memory are partitioned into files by a hash of their keys, all parts alike, and
 what has the same bits is joined, or partitioned again by further bits. Joined rows are then sorted by their places in

@@ -172,7 +172,7 @@ def write_parts(
         batches: At least one, all of one schema; they may be empty.
         folder: Where the files shall lie.
         where: What the rows are from, for messages.
-        progress: Told the rows of each row group.
+        progress: Called with the rows of each row group.
 
     Raises:
         WriteError: The disk is full, or refuses for another reason.

@@ -33,7 +33,7 @@ class Medium:
         noun: What messages call one: "image".
         prefix: Begins the names of its columns: "image".
         endings: Lower-case endings of its files, each with its dot.
-        facts: Columns that `look` tells, beside those of every listing. Those without a leading dot are columns of the
+        facts: Columns that `look` gives, beside those of every listing. Those without a leading dot are columns of the
             records.
         look: Bytes of a file → values of `facts`, in order. Runs in several threads. Raises BadFileError.
         heavy: Whether `look` computes for long outside of Python, as decoding does.

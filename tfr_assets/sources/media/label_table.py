@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, json, parquet
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.media.labels import LabelOptions
+from tfr_assets.sources.model.label_options import LabelOptions
 from tfr_assets.storage.file_names import format_of
 from tfr_assets.storage.git_lfs import IS_POINTER
 from tfr_assets.storage.raw_files import RawFile, reading

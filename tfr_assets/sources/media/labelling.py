@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tfr_assets.errors import SourceError
+from tfr_assets.option_groups import did_you_mean
 from tfr_assets.sources.media.label_table import read_label_table
-from tfr_assets.sources.media.labels import LabelOptions
 from tfr_assets.sources.model.kinds import BadFileError
-from tfr_assets.sources.model.options import did_you_mean
+from tfr_assets.sources.model.label_options import LabelOptions
 
 
 def stem(file: str) -> str:
@@ -35,7 +35,7 @@ class Labeller(Protocol):
             below: Its path below its split's folder, or the same where splits are not folders.
 
         Raises:
-            BadFileError: Nothing tells it.
+            BadFileError: It is unknown.
         """
 
     def missing(self) -> Iterator[tuple[str, str]]:
@@ -49,7 +49,7 @@ def labeller_of(
     folders: Iterable[tuple[str, str]],
     storage_options: Mapping[str, Any],
 ) -> Labeller:
-    """Returns what tells the classes of files.
+    """Returns what names the classes of files.
 
     A label table is held in memory as a whole; nothing else here grows with the number of files.
 

@@ -20,10 +20,11 @@ from tfr_assets.sources.media.file_rows import (
     look_at_all,
 )
 from tfr_assets.sources.media.labelling import Labeller, labeller_of, stem
-from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
+from tfr_assets.sources.media.labels import class_names, label_key
 from tfr_assets.sources.media.sorted_names import SortedNames
 from tfr_assets.sources.model.ignored import Ignored
 from tfr_assets.sources.model.kinds import BadFileError, Found
+from tfr_assets.sources.model.label_options import LabelOptions
 
 if TYPE_CHECKING:
     from tfr_assets.sources.model.source import Source
@@ -40,7 +41,7 @@ def list_files(
     found: Found,
     follow_links: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields one row a file, in natural order of their paths below the source's folder.
+    """Yields one row per file, in natural order of their paths below the source's folder.
 
     Columns: .file .key (base name without ending) .split .class .bytes .crc32c .sha256, and the medium's facts.
     `found.classes` gets the classes' names under `PREFIX/class/label` if rows have labels.
@@ -135,7 +136,7 @@ class _Listing:
     def labeller(
         self, labels: LabelOptions, files: SortedNames, folders: set[str], storage_options: Mapping[str, Any]
     ) -> Labeller:
-        """Returns what tells files' classes, after a look at all names: what they contradict is reported at once."""
+        """Returns what names files' classes, after a look at all names: what they contradict is reported at once."""
 
         def placed(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             for path in paths:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.sources.mixed.options import MixedOptions
+from tfr_assets.sources.mixed.parts import MixedSource
 from tfr_assets.sources.model.kinds import KEY, TABLE, Expansion, kind_named
 
 
@@ -93,7 +93,7 @@ class Mixed:
 
 
 def expanded(
-    options: MixedOptions, schemas: Sequence[pa.Schema], classes: Mapping[str, tuple[str, ...]]
+    options: MixedSource, schemas: Sequence[pa.Schema], classes: Mapping[str, tuple[str, ...]]
 ) -> tuple[ExpandedPart, ...]:
     """Returns what happens to each part.
 
@@ -119,7 +119,7 @@ def expanded(
     return tuple(parts)
 
 
-def _check_names(options: MixedOptions, names: Sequence[Sequence[str]]) -> None:
+def _check_names(options: MixedSource, names: Sequence[Sequence[str]]) -> None:
     """Refuses columns of records that would have the same name."""
     owners = {options.key: "`key`"}
     for part, mine in zip(options.parts, names, strict=True):

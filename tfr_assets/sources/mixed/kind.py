@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +28,7 @@ from tfr_assets.sources.files.tree import root_of
 from tfr_assets.sources.landing.join import Part, join
 from tfr_assets.sources.media.table_rows import key_texts, table_rows, take_table
 from tfr_assets.sources.mixed.expansion import Mixed, expanded
-from tfr_assets.sources.mixed.options import MixedOptions, MixedPart, parse_options
+from tfr_assets.sources.mixed.parts import MixedPart, MixedSource, mixed_source
 from tfr_assets.sources.model.kinds import FILE, KEY, MOST_SKIPPED_SHOWN, SPLIT, TABLE, Found, kind_named
 from tfr_assets.sources.model.source import Source
 from tfr_assets.storage.file_names import natural
@@ -39,18 +38,13 @@ _MOST_NAMED = 5
 _MOST_HELD = 1000  # before the first are looked for among them
 
 
-def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
-    parse_options(options, field)
-
-
 def list_rows(source: Source, work: Path, found: Found) -> Iterator[pa.RecordBatch]:
     """Yields a row a key, in the order of the first part's rows. See `kinds.Kind`.
 
     After .file and .key, which are the key, .split and the feature of the key come the columns of the parts. Those of
     part 1 begin at `.1.file`; names that begin with a dot get the part's number in front, and others the part's name.
     """
-    options = parse_options(source.options, _FIELD)
+    options = mixed_source(source)
     if source.splits and source.splits.folder and all(part.key for part in options.parts):
         raise ConfigError("splits.folder: no part of the mixed source is files, which could lie in folders.")
     paths = [part.source.path for part in options.parts]
@@ -74,7 +68,7 @@ def list_rows(source: Source, work: Path, found: Found) -> Iterator[pa.RecordBat
 
 def expansion(source: Source, listing: pa.Schema, classes: Mapping[str, tuple[str, ...]]) -> Mixed:
     """Returns how rows of a listing become records. See `kinds.Kind`."""
-    options = parse_options(source.options, _FIELD)
+    options = mixed_source(source)
     starts = [listing.names.index(f".{index}{FILE}") for index in range(len(options.parts))]
     schemas = [pa.schema(list(listing)[start:stop]) for start, stop in pairwise([*starts, len(listing)])]
     parts = expanded(options, schemas, classes)
@@ -116,7 +110,7 @@ def _renamed(part: MixedPart, index: int, batches: Iterator[pa.RecordBatch]) -> 
 class _Unmatched:
     """Keys that not all parts have."""
 
-    options: MixedOptions
+    options: MixedSource
     found: Found
     count: int = 0
     first: list[tuple[str, str]] = field(default_factory=list)
@@ -141,7 +135,7 @@ class _Unmatched:
             examples = "; ".join(f"{key!r} is not in {titles}" for key, titles in self.first)
             more = f"; and {self.count - len(self.first)} more" if self.count > len(self.first) else ""
             raise SourceError(
-                f"{_FIELD}: keys that are not in all parts: {self.count}. {examples}{more}. Complete the parts, or say "
+                f"{_FIELD}: keys that are not in all parts: {self.count}. {examples}{more}. Complete the parts, or set "
                 "`missing: skip` to go on without these keys."
             )
 
@@ -156,7 +150,7 @@ def _add(part: Found, prefix: str, found: Found) -> None:
     found.first_skipped += part.first_skipped[: MOST_SKIPPED_SHOWN - len(found.first_skipped)]
 
 
-def _with_head(rows: pa.RecordBatch, options: MixedOptions) -> pa.RecordBatch:
+def _with_head(rows: pa.RecordBatch, options: MixedSource) -> pa.RecordBatch:
     """Adds the columns that belong to no single part."""
     keys = rows.column(KEY)
     head = {FILE: keys, KEY: keys}

@@ -1,4 +1,4 @@
-"""What is in a source's folder and is not taken, because of its ending or where a link leads.
+"""Files in a source's folder that are not read, because of their ending or where a link leads.
 
 All of it is listed and warned of. What comes with data everywhere, such as a README or what a file manager leaves
 behind, is ignored without a word.
@@ -40,7 +40,7 @@ class Ignored:
     _pending: list[str] = field(default_factory=list)
 
     def add(self, file: str) -> str:
-        """Counts a file, given by its path, and lists it; returns its line, or nothing if it is no data."""
+        """Counts a file, given by its path, and lists it; returns its line, or nothing if it is not data."""
         path = PurePosixPath(file)
         ending = path.suffix.lower()
         ending = ending if ending in self.counts or len(self.counts) < _MOST_ENDINGS else _OTHERS
@@ -70,7 +70,7 @@ class Ignored:
             self._pending.clear()
 
     def warning(self) -> str:
-        """Returns what to tell of them; nothing if there are none that may be data."""
+        """Returns the warning about them; nothing if there are none that may be data."""
         self._flush()
         said = []
         if self._unexpected:
@@ -80,17 +80,17 @@ class Ignored:
         return " ".join([*said, *filter(None, [self.links_warning()])])
 
     def links_warning(self) -> str:
-        """Returns what to tell of links; nothing if none leads out of the folder."""
+        """Returns the warning about links; nothing if none leads out of the folder."""
         return links_warning(self.links)
 
     def __str__(self) -> str:
-        """Returns which endings there are: "2 ending in .txt, 1 ending in nothing"; and what to tell of links."""
+        """Returns which endings there are: "2 ending in .txt, 1 ending in nothing"; and the warning about links."""
         found = _count_endings(self.counts) if self.counts else "no file at all"
         return f"{found}. {self.links_warning().removesuffix('.')}" if self.links else found
 
 
 def links_warning(count: int) -> str:
-    """Returns what to tell of so many links that lead out of a folder; nothing of none."""
+    """Returns the warning about `count` links that lead out of a folder; nothing for none."""
     lead, them = ("it leads", "it") if count == 1 else ("they lead", "them")
     ignored = f"{_are(count, 'link')} ignored: {lead} out of it; set `follow_links: true` to follow {them}."
     return ignored if count else ""

@@ -2,7 +2,7 @@
 
     table    files of tables, or a Python function      rows are the records' columns already
     images   a folder of photographs  ─┐
-    audio    a folder of recordings    │  `list_rows`: one small row a file, landed when the inventory is taken;
+    audio    a folder of recordings    │  `list_rows`: one small row per file, landed when the inventory is taken;
     text     documents, lines, columns │  `expand`: these rows and the files' bytes → columns, when shards are written
     mixed    several of these, by key ─┘
 
@@ -32,7 +32,7 @@ FILE = ".file"  # string: path below the source's folder, with "/"; unique; what
 KEY = ".key"  # string: what parts of a mixed record are joined by
 SPLIT = ".split"  # string: the split that the row's folder names, where splits are by folder
 SPLIT_BY = (
-    ".split_by"  # what tells the split of a row that is not a file: a value beside it, or its content; not landed
+    ".split_by"  # what determines the split of a row that is not a file: a value beside it, or its content; not landed
 )
 CLASS = ".class"  # string, null where unknown: the label's text
 BYTES = ".bytes"  # int64: size of the file
@@ -46,19 +46,19 @@ class BadFileError(Exception):
 
 @dataclass
 class Found:
-    """What `list_rows` tells besides rows. Filled while rows are drawn, complete when they are exhausted.
+    """What `list_rows` finds besides rows. Filled while rows are drawn, complete when they are exhausted.
 
     Attributes:
         files: Number of files that became rows.
         bytes: Size of these together.
         classes: Names of classes by feature column: the label is the position in it.
-        made_by: What else decides over the columns of records, such as the hash of a tokenizer's file.
+        made_by: What else determines the columns of records, such as the hash of a tokenizer's file.
         skipped: Number of files that were left out.
         first_skipped: The first of them, with the reasons.
         log: Where every skipped or ignored file goes, a line "FILE<tab>REASON" each.
         lists_ignored: Whether files of other endings are listed; not, where another part of a mixed source takes them.
-        warnings: What is no error, but should be known.
-        progress: Told (done, total or None) now and then: bytes, or files where the bytes are not known.
+        warnings: What is not an error, but should be known.
+        progress: Called with (done, total or None) now and then: bytes, or files where the bytes are not known.
     """
 
     log: Path
@@ -94,7 +94,7 @@ MOST_SKIPPED_SHOWN = 100
 
 
 class Expansion(Protocol):
-    """Rows of a listing → columns of records. Knows no state: equal rows and files give equal columns.
+    """Rows of a listing → columns of records. Has no state: equal rows and files give equal columns.
 
     Attributes:
         schema: All columns that records can have, in order; a plain schema.
@@ -120,16 +120,10 @@ class Expansion(Protocol):
 class Kind(Protocol):
     """What a module `tfr_assets.sources.<...>` of a kind offers as functions."""
 
-    def check_options(self, options: Mapping[str, Any], field: str) -> None:
-        """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid.
-
-        Called while definitions load: imports nothing heavy, and looks at no file.
-        """
-
     def list_rows(self, source: "Source", work: Path, found: Found) -> "Iterator[pa.RecordBatch]":
         """Yields the rows of all raw files, in a stable order, in bounded memory.
 
-        The first batch may be empty; it tells the schema. Column names are unique; those without a leading dot
+        The first batch may be empty; it has the schema. Column names are unique; those without a leading dot
         are columns of the records too, and are passed through by `expand`.
 
         Args:

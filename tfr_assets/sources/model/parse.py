@@ -1,18 +1,39 @@
-"""What YAML says of raw data → `Source`."""
+"""What YAML says of raw data → `Source` and `Splits`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.option_groups import Shorthand, Via, validate
 from tfr_assets.sources.model.kinds import KINDS, TABLE
-from tfr_assets.sources.model.options import did_you_mean
 from tfr_assets.sources.model.source import Source
-from tfr_assets.sources.model.splits import Splits
+from tfr_assets.sources.model.source_options import PATH, SourceOptions
+from tfr_assets.sources.model.splits import SPLIT_FIELDS, Splits
 
-_TABLE_FIELDS = ("path", "callable", "format", "options", "storage_options", "columns", "follow_links")
-_SPLIT_FIELDS = {field.name for field in fields(Splits)}
+
+def _source(said: Any) -> Source:
+    """Returns the source of a piece of YAML that is known to be valid."""
+    if isinstance(said, str):
+        return Source(path=said)
+    kind = next((kind for kind in KINDS if kind in said), None)
+    if kind is None:
+        return Source(**said)
+    if kind == TABLE:
+        return _source(said[TABLE])
+    options = {"path": said[kind]} if isinstance(said[kind], str) else dict(said[kind])
+    path, storage_options = options.pop("path", None), options.pop("storage_options", {})
+    return Source(path=path, kind=kind, options=options, storage_options=storage_options)
+
+
+def _are_shares(value: Any) -> bool:
+    return isinstance(value, Mapping) and not set(value) & SPLIT_FIELDS
+
+
+SourceOption = Annotated[Source, Via(Annotated[SourceOptions, PATH], _source)]
+SplitsOption = Annotated[
+    Splits, Shorthand("fractions", "shares such as {train: 0.8, test: 0.2}", dict[str, float], _are_shares)
+]
 
 
 def parse_source(value: Any, field: str = "source") -> Source:
@@ -33,48 +54,8 @@ def parse_source(value: Any, field: str = "source") -> Source:
     Raises:
         ConfigError: It is invalid; the message begins with the field.
     """
-    if isinstance(value, str):
-        return Source(path=value)
-    if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"{field}: expected a path such as 'raw/*.parquet', or a mapping with `path`, `callable`, "
-            f"{', '.join(f'`{kind}`' for kind in KINDS[1:])}; found {value!r}"
-        )
-    kinds = [key for key in value if key in KINDS]
-    if not kinds:
-        return _table(value, field)
-    if len(value) > 1:
-        other = next(key for key in value if key != kinds[0])
-        raise ConfigError(f"{field}.{other}: beside `{kinds[0]}` nothing else is allowed; move it into `{kinds[0]}`.")
-    return _of_kind(str(kinds[0]), value[kinds[0]], field)
-
-
-def _table(value: Mapping[str, Any], field: str) -> Source:
-    _refuse_unknown(field, value, (*_TABLE_FIELDS, *KINDS[1:]))
-    for name in ("path", "callable", "format", "columns"):
-        if value.get(name) is not None and not isinstance(value[name], str):
-            raise ConfigError(f"{field}.{name}: expected text, found {value[name]!r}")
-    return Source(**value)
-
-
-def _refuse_unknown(field: str, value: Mapping[str, Any], known: Sequence[str]) -> None:
-    for name in value:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise ConfigError(f"{field}.{name}: not a setting{hint}. Known are {', '.join(known)}")
-
-
-def _of_kind(kind: str, value: Any, field: str) -> Source:
-    if kind == TABLE:
-        return parse_source(value, f"{field}.{kind}")
-    said: Any = {"path": value} if isinstance(value, str) else value
-    if not isinstance(said, Mapping):
-        raise ConfigError(f"{field}.{kind}: expected a path, or a mapping with `path` and options; found {value!r}")
-    options = {name: item for name, item in said.items() if name not in ("path", "storage_options")}
-    path = said.get("path")
-    if path is not None and not isinstance(path, str):
-        raise ConfigError(f"{field}.{kind}.path: expected text, found {path!r}")
-    return Source(path=path, kind=kind, options=options, storage_options=said.get("storage_options", {}))
+    source: Source = validate(SourceOption, value, field)
+    return source
 
 
 def parse_splits(value: Any) -> Splits:
@@ -90,44 +71,8 @@ def parse_splits(value: Any) -> Splits:
     Raises:
         ConfigError: It is invalid.
     """
-    if not isinstance(value, Mapping) or not value:
-        raise ConfigError(f"splits: expected shares such as {{train: 0.8, test: 0.2}}; found {value!r}")
-    if not set(value) & _SPLIT_FIELDS:
-        return Splits(_shares("splits", value))
-    _refuse_unknown("splits", value, sorted(_SPLIT_FIELDS))
-    ways = [name for name in ("fractions", "column", "folder") if value.get(name)]
-    if len(ways) != 1:
-        raise ConfigError("splits: set exactly one of `fractions` (shares), `column` (with `values`) and `folder`")
-    for name, of in (("key", "fractions"), ("values", "column")):
-        if value.get(name) and of != ways[0]:
-            raise ConfigError(f"splits.{name}: has a meaning only with `{of}`; remove it")
-    if ways[0] == "column" and not value.get("values"):
-        raise ConfigError("splits.values: missing; list the column's values, such as [train, test]: each is a split")
-    for name in ("key", "column"):
-        if value.get(name) is not None and not isinstance(value[name], str):
-            raise ConfigError(f"splits.{name}: expected the name of a column, found {value[name]!r}")
-    return Splits(
-        fractions=_shares("splits.fractions", value.get("fractions") or {}),
-        key=value.get("key"),
-        column=value.get("column"),
-        values=_names("splits.values", value.get("values") or ()),
-        folder=_names("splits.folder", value.get("folder") or ()),
-    )
-
-
-def _shares(field: str, value: Any) -> dict[str, float]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{field}: expected shares such as {{train: 0.8, test: 0.2}}; found {value!r}")
-    for name, share in value.items():
-        if not isinstance(share, int | float) or isinstance(share, bool):
-            raise ConfigError(f"{field}.{name}: expected a share such as 0.1, found {share!r}")
-    return {str(name): float(share) for name, share in value.items()}
-
-
-def _names(field: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise ConfigError(f"{field}: expected a list of names, such as [train, test]; found {value!r}")
-    return tuple(value)
+    splits: Splits = validate(SplitsOption, value, "splits")
+    return splits
 
 
 def seen_from(root: Path, source: Source) -> Source:

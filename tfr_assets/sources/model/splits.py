@@ -8,54 +8,75 @@ by folder   the name of the first folder below the source's path is the name of 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field, Strict
 
 from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.layout import check_split_name
+from tfr_assets.option_groups import Column, ColumnName, Expect, options, problem, problem_at
 from tfr_assets.sources.model.kinds import FILE, SPLIT, SPLIT_BY
 
 ONLY_SPLIT = "train"
 
 
-@dataclass(frozen=True)
+_Shares = Annotated[
+    Mapping[Column, Annotated[float, Strict(), Expect("a share such as 0.1")]],
+    Expect("shares such as {train: 0.8, test: 0.2}", deep=False),
+]
+_Names = Annotated[tuple[str, ...], Expect("a list of names, such as [train, test]")]
+
+
+@options("splits")
 class Splits:
     """How rows are assigned to splits. Exactly one of `fractions`, `column` and `folder` is set.
 
     Attributes:
         fractions: Share of each split, by a hash of the row's key; they sum to 1.
-        key: The column that is hashed; None: a file's path below the source's where rows are files, a mixed record's
+        key: The column that is hashed. Default: a file's path below the source's where rows are files, a mixed record's
             key, a line's or row's text, the bytes of an image in a table, otherwise all columns of the row.
         column: The column whose value names the split.
-        folder: Names of the folders that are splits.
         values: With `column`: the names of all splits, which are its values.
+        folder: Names of the folders, first below the path, that are splits.
 
     Raises:
         ConfigError: A setting cannot work.
     """
 
-    fractions: Mapping[str, float] = field(default_factory=dict)
-    key: str | None = None
-    column: str | None = None
-    values: tuple[str, ...] = ()
-    folder: tuple[str, ...] = ()
+    fractions: _Shares = Field(default_factory=dict, examples=[{"train": 0.8, "test": 0.2}])
+    key: ColumnName | None = Field(default=None, examples=["user_id"])
+    column: ColumnName | None = Field(default=None, examples=["part"])
+    values: _Names = Field(default=(), examples=[["train", "test"]])
+    folder: _Names = Field(default=(), examples=[["train", "test"]])
 
     def __post_init__(self) -> None:
+        """Checks what goes together."""
+        ways = [name for name in ("fractions", "column", "folder") if getattr(self, name)]
+        if len(ways) != 1:
+            raise problem("set exactly one of `fractions` (shares), `column` (with `values`) and `folder`")
+        for name, of in (("key", "fractions"), ("values", "column")):
+            if getattr(self, name) and of != ways[0]:
+                raise problem_at((name,), f"has a meaning only with `{of}`; remove it")
+        if self.column and not self.values:
+            raise problem_at(("values",), "missing; list the column's values, such as [train, test]: each is a split")
         for name in self.names:
-            check_split_name(name)
+            try:
+                check_split_name(name)
+            except ConfigError as error:
+                raise problem(str(error)) from error
         if len(set(self.names)) < len(self.names):
-            raise ConfigError(f"splits: {', '.join(self.names)}: every split has a name of its own.")
-        if self.fractions:
-            low = [name for name, share in self.fractions.items() if not 0 < share <= 1]
-            if low:
-                raise ConfigError(f"splits.{low[0]}: expected a share above 0 and up to 1, such as 0.1.")
-            if abs((total := sum(self.fractions.values())) - 1) > 1e-6:
-                raise ConfigError(f"splits: the shares sum to {total:g} instead of 1.")
+            raise problem(f"{', '.join(self.names)}: every split has a name of its own")
+        for name, share in self.fractions.items():
+            if not 0 < share <= 1:
+                text = f"expected a share above 0 and up to 1, such as 0.1; found {share}"
+                raise problem_at(("fractions", name), text, share)
+        if self.fractions and abs((total := sum(self.fractions.values())) - 1) > 1e-6:
+            raise problem(f"the shares sum to {total:g} instead of 1")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,11 +87,6 @@ class Splits:
     def by_content(self) -> bool:
         """Whether what a row holds is hashed, if it is not a file."""
         return bool(self.fractions) and self.key is None
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Splits":
-        """Returns the splits that `dataclasses.asdict` gave."""
-        return cls(**{**values, "values": tuple(values["values"]), "folder": tuple(values["folder"])})
 
     def assign(self, rows: pa.RecordBatch, first_row: int, where: str) -> np.ndarray:
         """Returns the number of each row's split: int64 of shape (rows,).
@@ -113,6 +129,9 @@ class Splits:
         return iter(keys.cast(pa.large_binary()).to_pylist())
 
 
+SPLIT_FIELDS = {field.name for field in fields(Splits)}
+
+
 def _hash(key: bytes | None) -> int:
     return int.from_bytes(hashlib.blake2b(key or b"", digest_size=8).digest(), "big")
 
@@ -145,7 +164,7 @@ def assign_splits(
     Args:
         batches: Rows of one schema, in order; at least one batch, which may be empty.
         splits: How they are assigned.
-        folder: For a file a split, which takes as much room as its rows in memory; the caller removes it.
+        folder: For a file per split, which takes as much room as its rows in memory; the caller removes it.
         where: What the rows are from, for messages.
     """
     paths = [folder / f"split-{number:03d}.arrow" for number in range(len(splits.names))]

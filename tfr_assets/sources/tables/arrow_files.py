@@ -23,7 +23,7 @@ NullCounts = dict[str, int | None]
 
 
 class Contents(NamedTuple):
-    """What a columnar file says of itself.
+    """What a columnar file says about itself.
 
     Attributes:
         schema: Its plain schema.
@@ -31,7 +31,7 @@ class Contents(NamedTuple):
         null_counts: By path of the leaf column (`a/b` for a field of a struct); None where unknown.
         unit_bytes: About how much has to be held in memory to read any one row: a Parquet page, or an Arrow record
             batch if it is compressed or remote.
-        classes: Names of classes by column, where the file tells them and all values are known to be classes.
+        classes: Names of classes by column, where the file names them and all values are known to be classes.
         most_rows: Most rows that can be read at once, because of values that the file holds once and repeats.
     """
 
@@ -58,7 +58,7 @@ def describe(file: RawFile, names: ClassNames | None = None) -> Contents:
 
     Args:
         file: A file that `is_in_place`.
-        names: Names of classes by column; None: those that the file tells.
+        names: Names of classes by column; None: those that the file names.
 
     Raises:
         SourceError: It is empty, damaged, or something else than its name says.
@@ -68,7 +68,7 @@ def describe(file: RawFile, names: ClassNames | None = None) -> Contents:
 
 
 def class_names_in(file: RawFile) -> dict[str, tuple[str, ...]]:
-    """Returns names of classes by column, as a Parquet or Arrow file tells them; none for an Arrow stream."""
+    """Returns names of classes by column, as a Parquet or Arrow file names them; none for an Arrow stream."""
     if not is_in_place(file):
         return {}
     with reading(file.path):
@@ -134,7 +134,7 @@ def read_file(
 
 
 def read_stream(file: RawFile) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of an Arrow stream; the first one has no rows, but tells the schema."""
+    """Yields the batches of an Arrow stream; the first one has no rows, only the schema."""
     with reading(file.path):
         with file.stream() as stream:
             begin = stream.read(16)
@@ -206,7 +206,7 @@ def _original_schema(parquet: pq.ParquetFile) -> pa.Schema:
     """Returns the schema that a file was made of.
 
     Parquet counts no seconds and no days in milliseconds: it holds milliseconds and days in place of them. Arrow writes
-    its own schema beside, which tells the units that the data had.
+    its own schema beside, which has the units of the data.
     """
     schema = parquet.schema_arrow
     stored = (parquet.metadata.metadata or {}).get(b"ARROW:schema")

@@ -32,8 +32,8 @@ def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iter
 
     Raises:
         ConfigError: There is no such module or attribute.
-        SourceError: The function raised, or gave something that is no table; ShapesVaryError, if calling it again with
-            that error's `column` and `form` among `forms` would help.
+        SourceError: The function raised, or gave something that is not a table; ShapesVaryError, if calling it again
+            with that error's `column` and `form` among `forms` would help.
     """
     found = _find(name)
     yield from batches_of(name, _again(found, tables_of(name, _call(name, found), forms)))
@@ -67,7 +67,7 @@ def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch
 
 
 def _again(found: Any, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yields the tables; only what is called can be asked for all rows again."""
+    """Yields the tables; only a function can be asked for all rows again."""
     try:
         yield from tables
     except ShapesVaryError as error:
@@ -144,7 +144,7 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
         forms: As in `callable_batches`.
 
     Raises:
-        SourceError: It is nothing of that kind; it raised; or its dicts are no table.
+        SourceError: It is nothing of that kind; it raised; or its dicts are not a table.
     """
     if (tables := as_tables(name, value)) is not None:
         yield from tables
@@ -170,7 +170,7 @@ def tables_of(name: str, value: Any, forms: Mapping[str, Form] | None = None) ->
 
 
 def _row_remedy(item: Any) -> str:
-    """Returns what to give in place of an item that is no row."""
+    """Returns what to give in place of an item that is not a row."""
     if not isinstance(item, np.generic) and as_numpy(item) is item and not isinstance(item, np.ndarray):
         return f"It must return or yield {_ACCEPTED}."
     return (
@@ -180,7 +180,7 @@ def _row_remedy(item: Any) -> str:
 
 
 def as_tables(name: str, value: Any) -> Iterator[pa.Table] | None:
-    """Returns the tables of what holds columns, in whatever library, or None for anything else.
+    """Returns the tables of an object of any library that holds columns, or None for anything else.
 
     Args:
         name: What it is from, for messages.

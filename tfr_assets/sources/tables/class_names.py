@@ -1,4 +1,4 @@
-"""Names of classes that tables tell: those of `ClassLabel` columns, as Hugging Face's `datasets` keeps them."""
+"""Names of classes in tables: those of `ClassLabel` columns, as Hugging Face's `datasets` keeps them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

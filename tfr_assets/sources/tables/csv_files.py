@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.model.source import column_types
+from tfr_assets.sources.model.table_options import column_types
 from tfr_assets.sources.tables.arrow_files import guess
 from tfr_assets.sources.tables.schemas import (
     LACKING,
@@ -72,7 +72,7 @@ class CsvReader:
             types: Of each column. None: as the first block of the first file suggests.
 
         Raises:
-            TypesTooNarrowError: With `types` None: text that they cannot hold; `infer` will tell the right ones.
+            TypesTooNarrowError: With `types` None: text that they cannot hold; `infer` finds the right ones.
             SourceError: A file is not CSV, or has other columns than the first.
         """
         first: tuple[pa.Schema, str] | None = None
@@ -158,7 +158,7 @@ class CsvReader:
         try:
             reader = pcsv.open_csv(
                 start,
-                # One thread: errors then tell the row, and parsing is not slower.
+                # One thread: errors then name the row, and parsing is not slower.
                 pcsv.ReadOptions(
                     use_threads=False,
                     block_size=_BLOCK,

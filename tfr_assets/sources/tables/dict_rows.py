@@ -21,7 +21,7 @@ _CHUNK_ROWS = 1_024
 
 
 class ShapesVaryError(SourceError):
-    """Arrays of dicts vary in shape, but those of the rows that tell the schema did not.
+    """Arrays of dicts vary in shape, but those of the rows that set the schema did not.
 
     Attributes:
         column: The column.
@@ -34,7 +34,7 @@ class ShapesVaryError(SourceError):
 
 
 class DictRows:
-    """Gathers dicts to tables of one schema, which the first 10,000 rows or 16 MB tell."""
+    """Gathers dicts to tables of one schema, which the first 10,000 rows or 16 MB set."""
 
     def __init__(self, name: str, forms: Mapping[str, Form]) -> None:
         """Begins without rows.
@@ -54,7 +54,7 @@ class DictRows:
         """Takes a row; yields those gathered, if they are enough.
 
         Raises:
-            SourceError: They are no table, or not of the schema.
+            SourceError: They are not a table, or not of the schema.
         """
         row = {key: self._read(key, value) for key, value in row.items()}
         self._rows.append(row)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pjson
 
 from tfr_assets.errors import SourceError
-from tfr_assets.sources.model.source import column_types
+from tfr_assets.sources.model.table_options import column_types
 from tfr_assets.sources.tables.arrow_files import guess
 from tfr_assets.sources.tables.schemas import (
     NoCommonTypeError,
@@ -76,7 +76,7 @@ class JsonReader:
             types: Of each column. None: as the first block of the first file suggests.
 
         Raises:
-            TypesTooNarrowError: With `types` None: lines that they cannot hold; `infer` will tell the right ones.
+            TypesTooNarrowError: With `types` None: lines that they cannot hold; `infer` finds the right ones.
             SourceError: A file is not JSON lines.
         """
         given = column_types(self.options)

@@ -33,7 +33,7 @@ NOT_CONVERTED = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class ArrayUnreadableError(ValueError):
-    """A tensor, or its like, that its own library does not turn into an array."""
+    """A tensor, or similar, that its own library does not turn into an array."""
 
 
 class ShapeVariesError(ValueError):
@@ -58,7 +58,7 @@ def as_arrow(values: Sequence[Any], type_: pa.DataType | None = None, form: Form
 
     Raises:
         ShapeVariesError: An array does not fit `type_`.
-        pa.ArrowException, TypeError, ValueError, OverflowError: The values are no column.
+        pa.ArrowException, TypeError, ValueError, OverflowError: The values are not a column.
     """
     held = type_ is not None and _holds_arrays(type_)
     if held or any(isinstance(value, np.ndarray) for value in values):
@@ -106,7 +106,7 @@ def _has(values: Iterable[Any], types: tuple[type, ...]) -> bool:
 
 
 def as_numpy(value: Any) -> Any:
-    """Returns tensors and their like as NumPy arrays, and anything else as it is.
+    """Returns tensors and similar objects as NumPy arrays, and anything else as it is.
 
     A tensor of PyTorch may take part in training or lie on a device; its values are what is wanted.
 
@@ -127,7 +127,7 @@ def as_numpy(value: Any) -> Any:
 
 @cache
 def is_array_like(type_: type) -> bool:
-    """Whether values of a type are tensors, or their like, that `as_numpy` turns into arrays."""
+    """Whether values of a type are tensors, or similar, that `as_numpy` turns into arrays."""
     if issubclass(type_, np.ndarray | np.generic):
         return False
     return callable(getattr(type_, "__array__", None)) or callable(getattr(type_, "numpy", None))

@@ -24,7 +24,7 @@ def plain_schema(schema: pa.Schema, where: str, remedy: str = "Give each column 
     """Returns the schema without metadata, dictionaries, views and "not null" marks.
 
     Args:
-        schema: What a file or table says of itself.
+        schema: What a file or table says about itself.
         where: What it says so of, for messages.
         remedy: What to do about names that are missing or not unique.
 
@@ -55,11 +55,11 @@ def _check_known(field: pa.Field, where: str) -> None:
             "Convert it where the file is made, or remove it."
         ) from error
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        pass  # what can be done without rows of it is for others to find out
+        pass  # its rows may still be unsupported
 
 
 def empty_batch(schema: pa.Schema, where: str) -> pa.RecordBatch:
-    """Returns no rows of a schema: what tells it to those who get batches.
+    """Returns an empty batch of a schema, for callers that need the schema.
 
     Raises:
         SourceError: A column is of a type that Arrow itself hardly supports.
@@ -75,7 +75,7 @@ def empty_batch(schema: pa.Schema, where: str) -> pa.RecordBatch:
 
 
 def _is_ordinary(kind: pa.DataType) -> bool:
-    """Whether Arrow surely supports it. To try costs time and 40 MB, because `pa.array` imports pandas."""
+    """Whether Arrow surely supports it. Trying costs time and 40 MB, because `pa.array` imports pandas."""
     if any(is_kind(kind) for is_kind in (pa.types.is_list, pa.types.is_large_list, pa.types.is_struct)):
         return all(_is_ordinary(kind.field(index).type) for index in range(kind.num_fields))
     return any(is_kind(kind) for is_kind in _ORDINARY)

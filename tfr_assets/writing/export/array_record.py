@@ -60,7 +60,7 @@ def export_array_record(paths: Iterable[Path], target: Path, progress: Advance |
 def _writing(target: Path) -> Iterator[None]:
     try:
         yield
-    except RuntimeError as error:  # of whatever goes wrong in the writer, which tells most of it when it is closed
+    except RuntimeError as error:  # of whatever goes wrong in the writer, which reports most when it is closed
         raise WriteError(
             f"cannot write {target}: {error}. Free space or fix the permissions, then run again"
         ) from error

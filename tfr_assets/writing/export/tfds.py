@@ -93,7 +93,7 @@ def withdraw_tfds_files(folder: Path) -> None:
 
 
 def _obstacle(spec: FeatureSpec, splits: Mapping[str, Sequence[Manifest]]) -> str | None:
-    """Tells why TensorFlow Datasets cannot load the shards, if so."""
+    """Returns why TensorFlow Datasets cannot load the shards, if so."""
     compressions = {manifest.compression for manifests in splits.values() for manifest in manifests} - {"none"}
     if compressions:
         return (

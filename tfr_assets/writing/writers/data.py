@@ -1,4 +1,4 @@
-"""Whatever a program has → Arrow batches of one schema."""
+"""A program's data of any form → Arrow batches of one schema."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import chain, islice
@@ -36,7 +36,7 @@ def as_batches(data: Any, forms: Mapping[str, Form]) -> tuple[bool, Iterator[pa.
         forms: By column of dicts, how to hold arrays whose shapes turn out to vary only after the first rows.
 
     Raises:
-        SourceError: It is no data. Iterating raises it too, where that is seen only later.
+        SourceError: It is of no known form. Iterating raises it too, where that is seen only later.
     """
     if isinstance(data, Mapping):
         data = _from_columns(data)
@@ -95,7 +95,7 @@ def _from_columns(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def _check_is_column(name: object, values: Any) -> None:
-    """Refuses what iterates over something else than a column's values: keys, letters, an order by chance."""
+    """Refuses objects that iterate over something else than a column's values: keys, letters, an order by chance."""
     if isinstance(values, Mapping | Set | str | _BYTES):
         raise SourceError(
             f"{_NAME}: column {name!r} is {describe_value(values)}. Give a list or array of its values; for rows, "

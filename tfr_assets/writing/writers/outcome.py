@@ -29,7 +29,7 @@ class Report(Protocol):
         """A shard cannot be written; the others may be.
 
         Raises:
-            NothingLeftError: All have failed, and to go on would be in vain.
+            NothingLeftError: All have failed, so that going on is useless.
         """
 
 

@@ -55,13 +55,13 @@ WRITERS = {
         Writer(
             DEFAULT_FOR_SHARDS,
             f"{__package__}.sharded_threads:sharded_threads",
-            "a file a thread at a time",
+            "one file per thread at a time",
             suits="several files",
         ),
         Writer(
             "sharded_processes",
             f"{__package__}.sharded_processes:sharded_processes",
-            "a file a process at a time, rows sent through pipes",
+            "one file per process at a time, rows sent through pipes",
             suits="several files",
         ),
         Writer(

@@ -114,7 +114,7 @@ def rows_of(data: Any, shards: int) -> Rows:
         shards: Number of shards.
 
     Raises:
-        SourceError: It is no data, there is nothing that shows its columns, or its beginning is inconsistent.
+        SourceError: It is of no known form, there is nothing that shows its columns, or its beginning is inconsistent.
     """
     forms: dict[str, Form] = {}
     while True:
@@ -151,7 +151,7 @@ def null_counts(rows: Rows) -> dict[str, int]:
 
 
 def _rows_of_size(wanted: int, rows: int, size: int) -> int:
-    """Returns how many of so many rows of so many bytes are `wanted` bytes; at least 1."""
+    """Returns how many of `rows` rows, of `size` bytes in all, are `wanted` bytes; at least 1."""
     return max(1, wanted * rows // max(size, 1))
 
 

@@ -3,7 +3,7 @@
     ranges of files → message queue of a worker ─→ reads, checks, splits ─→ output queue → batch → parse → prefetch
 
 Every worker has two queues of its own, both bounded: it is given a range ahead, no more, and waits when its records are
-not taken. Its errors come here as such; one that is killed is an error, too; and none outlives this process.
+not taken. Its errors are raised here; one that is killed is an error, too; and none outlives this process.
 """
 
 import random

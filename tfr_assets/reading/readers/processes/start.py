@@ -47,7 +47,7 @@ class Process:
         return cls(ours, process)
 
     def is_alive(self) -> bool:
-        """Tells whether it runs."""
+        """Whether it runs."""
         return self.process.poll() is None
 
     def describe_end(self) -> str:

@@ -55,7 +55,7 @@ def _after_tag(data: bytes) -> int:
 
 
 def _check_chunks(data: bytes, sound: bytes, order: Literal["little", "big"]) -> None:
-    """Checks that the chunk named `sound` is there as far as its size tells; sizes are in bytes."""
+    """Checks that the chunk named `sound` is there as far as its size says; sizes are in bytes."""
     at = 12
     while at + 8 <= len(data):
         size = int.from_bytes(data[at + 4 : at + 8], order)

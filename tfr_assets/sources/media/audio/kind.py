@@ -12,7 +12,7 @@
     audio/class/text     string
 
 TensorFlow itself decodes WAV of 16 bits only (`tf.audio.decode_wav`); for all else, store samples. `float32` takes 4
-bytes a sample in a record, `int16` up to 10: a tf.Example holds whole numbers as varints.
+bytes per sample in a record, `int16` up to 10: a tf.Example holds whole numbers as varints.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfr_assets.errors import ConfigError, SourceError
+from tfr_assets.errors import SourceError
 from tfr_assets.sources.files.contents import read_contents
 from tfr_assets.sources.files.tree import root_of
-from tfr_assets.sources.media.audio.samples import LARGEST, SampleOptions, check_storable, decode_into, inspect, made_by
-from tfr_assets.sources.media.labels import LabelOptions, label_columns, label_fields, made_nulls, parse_labels
+from tfr_assets.sources.media.audio.samples import SampleOptions, check_storable, decode_into, inspect, made_by
+from tfr_assets.sources.media.labels import label_columns, label_fields, made_nulls
 from tfr_assets.sources.media.listing import Medium, list_files
+from tfr_assets.sources.model.audio_options import AudioOptions
 from tfr_assets.sources.model.kinds import BYTES, CRC, FILE, BadFileError, Found
-from tfr_assets.sources.model.options import check_known, choice, follow_links, on_error
 
 if TYPE_CHECKING:
     from tfr_assets.sources.model.source import Source
@@ -42,74 +42,34 @@ _ENCODED, _FORMAT = "audio/encoded", "audio/format"
 _SAMPLES, _FRAMES = "audio/samples", "audio/frames"
 _RATE, _CHANNELS, _DURATION = "audio/sample_rate", "audio/channels", "audio/duration"
 _FILENAME = "audio/filename"
-_OPTIONS = ("labels", "classes", "on_error", "follow_links", "samples", "rate", "mono", "seconds")
-_OF_SAMPLES = ("rate", "mono", "seconds")  # have no meaning for files that stay as they are
-
-
-@dataclass(frozen=True)
-class AudioOptions:
-    """Options of a source of recordings.
-
-    Attributes:
-        labels: Options `labels` and `classes`.
-        skip: Option `on_error`: whether bad files are left out.
-        follow_links: Option of this name: whether links that lead out of the folder are followed.
-        samples: Options `samples`, `rate`, `mono` and `seconds`; None: files stay as they are.
-    """
-
-    labels: LabelOptions
-    skip: bool
-    follow_links: bool
-    samples: SampleOptions | None
-
-
-def parse_options(options: Mapping[str, Any], field: str) -> AudioOptions:
-    """Returns what the options of a source of recordings mean.
-
-    Args:
-        options: By name.
-        field: What they are options of, for messages: `source.audio`.
-
-    Raises:
-        ConfigError: They are invalid.
-    """
-    check_known(options, _OPTIONS, field)
-    return AudioOptions(
-        parse_labels(options, field),
-        on_error(options, field),
-        follow_links(options, field),
-        _sample_options(options, field),
-    )
-
-
-def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
-    parse_options(options, field)
 
 
 def list_rows(source: "Source", work: Path, found: Found) -> Iterator[pa.RecordBatch]:
-    """Yields a row a recording, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
+    """Yields a row per recording, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
 
     With `samples`, every file is decoded once, so that a broken body is found before anything is written.
     """
-    options = parse_options(source.options, "source.audio")
+    options = source.chosen.audio
+    assert options
+    samples = _sample_options(options)
     fields = [(_RATE, pa.int64()), (_CHANNELS, pa.int64()), (_DURATION, pa.float32())]
-    fields.append((_FRAMES, pa.int64()) if options.samples else (_FORMAT, pa.string()))
-    if options.samples:
-        found.made_by += made_by(options.samples)
-    look = partial(_facts, options.samples)
-    medium = Medium("recording", _PREFIX, ENDINGS, pa.schema(fields), look, heavy=options.samples is not None)
-    return list_files(source, medium, options.labels, options.skip, work, found, options.follow_links)
+    fields.append((_FRAMES, pa.int64()) if samples else (_FORMAT, pa.string()))
+    if samples:
+        found.made_by += made_by(samples)
+    look = partial(_facts, samples)
+    medium = Medium("recording", _PREFIX, ENDINGS, pa.schema(fields), look, heavy=samples is not None)
+    return list_files(source, medium, options.label_options, options.skip, work, found, options.follow_links)
 
 
 def expansion(source: "Source", listing: pa.Schema, classes: Mapping[str, tuple[str, ...]]) -> "Recordings":
     """Returns how rows of a listing become records. See `kinds.Kind`."""
-    assert source.path
-    samples = parse_options(source.options, "source.audio").samples
+    options = source.chosen.audio
+    assert options
+    samples = _sample_options(options)
     content = [(_SAMPLES, _samples_type(samples))] if samples else [(_ENCODED, pa.large_binary())]
     kept = [field for field in listing if not field.name.startswith(".")]
     schema = pa.schema([*content, *kept, (_FILENAME, pa.string()), *label_fields(_PREFIX, classes)])
-    root = root_of(source.path, source.storage_options)
+    root = root_of(options.path, source.storage_options)
     return Recordings(root, source.storage_options, samples, dict(classes), schema)
 
 
@@ -180,34 +140,11 @@ class Recordings:
         return pa.LargeListArray.from_arrays(pa.array(starts, pa.int64()), pa.array(values))
 
 
-def _sample_options(options: Mapping[str, Any], field: str) -> SampleOptions | None:
-    samples = choice(options, "samples", ("encoded", "float32", "int16"), "encoded", field)
-    rate, mono, seconds = (options.get(name) for name in _OF_SAMPLES)
-    if samples == "encoded":
-        if given := [name for name in _OF_SAMPLES if options.get(name) is not None and options[name] is not False]:
-            raise ConfigError(
-                f"{field}.{given[0]}: has no meaning for `samples: encoded`, which keeps files as they are. "
-                "Set `samples: float32` (or int16), or remove it."
-            )
+def _sample_options(options: AudioOptions) -> SampleOptions | None:
+    """Returns how samples are stored; None: files stay as they are."""
+    if options.samples == "encoded":
         return None
-    if rate is not None and (not isinstance(rate, int) or isinstance(rate, bool) or rate < 1):
-        raise ConfigError(f"{field}.rate: expected a whole number of Hz, such as 16000, found {rate!r}.")
-    if mono is not None and not isinstance(mono, bool):
-        raise ConfigError(f"{field}.mono: expected true or false, found {mono!r}.")
-    if seconds is None:
-        return SampleOptions(np.dtype(samples), rate, mono or False)
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-        raise ConfigError(f"{field}.seconds: expected a number, such as 1.5, found {seconds!r}.")
-    if not (rate and mono):
-        raise ConfigError(
-            f"{field}.seconds: needs `rate` and `mono: true` too, because records of one length have one rate and one "
-            "channel."
-        )
-    if not 0.5 < seconds * rate < LARGEST:
-        raise ConfigError(
-            f"{field}.seconds: {seconds} at a rate of {rate:,} Hz is not between 1 and {LARGEST:,} samples."
-        )
-    return SampleOptions(np.dtype(samples), rate, mono, round(seconds * rate))
+    return SampleOptions(np.dtype(options.samples), options.rate, bool(options.mono), options.length)
 
 
 def _facts(options: SampleOptions | None, data: bytes) -> tuple[int, int, float, int | str]:

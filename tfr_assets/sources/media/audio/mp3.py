@@ -1,6 +1,6 @@
-"""MP3 files' frames, by their headers: a file has no length of its own but that of its frames.
+"""MP3 files' frames, by their headers: a file's only length is that of its frames.
 
-A frame begins with 4 bytes that tell its size. Encoders put a frame without sound first (named Xing or Info), which
+A frame begins with 4 bytes that give its size. Encoders put a frame without sound first (named Xing or Info), which
 tells how many follow; without it, players guess the length from the file's size.
 """
 
@@ -62,7 +62,7 @@ def check_frames(data: bytes, start: int) -> None:
 
 
 def _stated_frames(data: bytes, start: int) -> int | None:
-    """Returns the number of frames after the first, as the first one tells, or None if it tells nothing."""
+    """Returns the number of frames after the first, as the first one says, or None if it says nothing."""
     is_1, is_mono = data[start + 1] >> 3 & 3 == _MPEG_1, data[start + 3] >> 6 == 3
     at = start + 4 + {(True, False): 32, (False, True): 9}.get((is_1, is_mono), 17)  # behind the side information
     if data[at : at + 4] not in (b"Xing", b"Info") or not data[at + 7] & 1:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tfr_assets.sources.media.audio.containers import check_whole
+from tfr_assets.sources.model.audio_options import LARGEST
 from tfr_assets.sources.model.kinds import BadFileError
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20  # frames decoded at a time to see whether they can be
 _FRAMES_UNTOLD = 1 << 62  # libsndfile's number of frames, or more, where it does not know it
-LARGEST = 1 << 28  # samples of one recording: 1 GB of float32; a tf.Example is limited to 2 GB
 _FULL_SCALE = 32768  # of 16 bits: a float sample of -1
 
 
@@ -30,7 +30,7 @@ class Sound:
     Attributes:
         format: `wav`, `flac`, `ogg`, `mp3` or `aiff`.
         rate: Frames a second (Hz).
-        channels: Samples a frame.
+        channels: Samples per frame.
         frames: Number of frames.
     """
 
@@ -66,7 +66,7 @@ class SampleOptions:
 
 
 def made_by(options: SampleOptions) -> list[str]:
-    """Returns the libraries, with their versions, that decide over the last bits of samples."""
+    """Returns the libraries, with their versions, that determine the last bits of samples."""
     import soundfile
     import soxr
 
@@ -114,7 +114,7 @@ def decode_into(data: memoryview, options: SampleOptions, out: np.ndarray) -> No
     Args:
         data: The file's bytes.
         options: How it is stored.
-        out: Written: shape (frames, channels) as `options.stored` tells, of `options.dtype`.
+        out: Written: shape (frames, channels) as `options.stored` says, of `options.dtype`.
 
     Raises:
         BadFileError: It cannot be decoded, or not to so many samples.
@@ -143,7 +143,7 @@ def decode_into(data: memoryview, options: SampleOptions, out: np.ndarray) -> No
 
 @contextmanager
 def _opened(data: bytes | memoryview) -> "Iterator[SoundFile]":
-    """Opens a recording; what the decoder says against it, then or later, becomes a BadFileError."""
+    """Opens a recording; what the decoder complains of, then or later, becomes a BadFileError."""
     import soundfile
 
     try:
@@ -155,7 +155,7 @@ def _opened(data: bytes | memoryview) -> "Iterator[SoundFile]":
 
 
 def _check_last_frame(file: "SoundFile") -> None:
-    """Checks that a FLAC file is there up to its end; leaves the position there."""
+    """Checks that a FLAC file is complete; leaves the position there."""
     try:
         file.seek(file.frames - 1)
     except RuntimeError as error:

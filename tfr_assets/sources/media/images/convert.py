@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from tfr_assets.sources.media.images.header import open_image, orientation_of, pillow_errors
-from tfr_assets.sources.media.images.options import Conversion
+from tfr_assets.sources.model.image_options import Conversion
 
 _TURNS = {  # what makes an image upright, by EXIF's orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -28,7 +28,7 @@ _GAP = 2  # a JPEG is decoded at a fraction of its size, but at no less than thi
 def look(data: bytes, conversion: Conversion, max_pixels: int) -> tuple[str, int, int, int]:
     """Returns format, height, width and channels that an image will have after the conversion.
 
-    All of it is decoded, so that damage is found, but neither turned nor resized: that is done once, by `decode`.
+    All of it is decoded, so that damage is found, but not turned or resized: `decode` does that.
 
     Raises:
         BadFileError: It cannot be decoded.

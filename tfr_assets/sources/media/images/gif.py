@@ -25,7 +25,7 @@ class Frame(NamedTuple):
     Attributes:
         height: Pixels.
         width: Pixels.
-        colors: Bytes of its table of colors, three a color; the file's, where it has none of its own.
+        colors: Bytes of its table of colors, three per color; the file's, where it has none of its own.
         flags: Of the frame.
         start: Where its compressed data begin, with their code size.
         end: Where the next block begins.

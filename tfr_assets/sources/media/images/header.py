@@ -1,4 +1,4 @@
-"""What an image's first and last bytes tell; nothing is decoded but the first frame of a GIF.
+"""What an image's first and last bytes show; nothing is decoded but the first frame of a GIF.
 
 A file that is cut short is found by its end: JPEG's marker, PNG's last chunk, GIF's trailer, the sizes that BMP and
 WebP state. PNG alone has checksums; they are checked, because Pillow decodes without looking at them. Bytes behind the
@@ -57,7 +57,7 @@ class Header(NamedTuple):
 
 
 def read_header(data: bytes, max_pixels: int) -> Header:
-    """Returns what an image's header tells.
+    """Returns what an image's header says.
 
     Args:
         data: The file.
@@ -99,7 +99,7 @@ def open_image(data: bytes, max_pixels: int) -> tuple[str, ImageFile]:
 
 @contextmanager
 def pillow_errors(what: str) -> Iterator[None]:
-    """Turns whatever Pillow raises of an image into a BadFileError that begins with `what`.
+    """Turns whatever Pillow raises for an image into a BadFileError that begins with `what`.
 
     Its plug-ins raise SyntaxError, OSError, ValueError, EOFError, struct.error, IndexError, DecompressionBombError, and
     others: one image must not end a listing that skips bad files.
@@ -146,7 +146,7 @@ def _named(format_: str) -> str:
 
 
 def _check_chunks(data: bytes) -> None:
-    """Holds the chunks of a PNG against their checksums and order; those that readers may ignore are ignored."""
+    """Checks the chunks of a PNG against their checksums and order; those that readers may ignore are ignored."""
     view = memoryview(data)
     at = len(_PNG)
     chunks: list[bytes] = []

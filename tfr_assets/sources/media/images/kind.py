@@ -28,10 +28,10 @@ import pyarrow as pa
 from tfr_assets.errors import SourceError
 from tfr_assets.sources.files.contents import read_contents
 from tfr_assets.sources.files.tree import root_of
-from tfr_assets.sources.media.images.options import Conversion, ImageOptions, parse_options
 from tfr_assets.sources.media.images.tables import CONTENT, list_tables
 from tfr_assets.sources.media.labels import label_columns, label_fields, made_nulls
 from tfr_assets.sources.media.listing import Medium, list_files
+from tfr_assets.sources.model.image_options import Conversion, ImageOptions
 from tfr_assets.sources.model.kinds import BYTES, CRC, FILE, BadFileError, Found
 
 if TYPE_CHECKING:
@@ -47,34 +47,30 @@ _ORIENTATION, _FILENAME = "image/orientation", "image/filename"
 _SHAPE = [(_HEIGHT, pa.int64()), (_WIDTH, pa.int64()), (_CHANNELS, pa.int64())]
 
 
-def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
-    parse_options(options, field)
-
-
 def list_rows(source: "Source", work: Path, found: Found) -> Iterator[pa.RecordBatch]:
-    """Yields a row an image, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
+    """Yields a row per image, in natural order of paths. See `kinds.Kind` and `listing.list_files`.
 
     To be converted, every image is decoded once here, so that a broken one is found before anything is written.
     """
-    options = parse_options(source.options, "source.images")
+    options = source.chosen.images
+    assert options
     medium = _medium(options)
     if options.conversion:
         import PIL
 
         found.made_by.append(f"Pillow {PIL.__version__}")
     if options.column:
-        return list_tables(source, options.column, options.labels, options.skip, medium, found)
-    return list_files(source, medium, options.labels, options.skip, work, found, options.follow_links)
+        return list_tables(source, options.column, options.label_options, options.skip, medium, found)
+    return list_files(source, medium, options.label_options, options.skip, work, found, options.follow_links)
 
 
 def expansion(source: "Source", listing: pa.Schema, classes: Mapping[str, tuple[str, ...]]) -> "Images":
     """Returns how rows of a listing become records. See `kinds.Kind`."""
-    assert source.path
-    options = parse_options(source.options, "source.images")
+    options = source.chosen.images
+    assert options
     facts = [field for field in listing if not field.name.startswith(".")]
     fields = [_content_field(options.conversion), *facts, (_FILENAME, pa.string()), *label_fields(_PREFIX, classes)]
-    root = root_of(source.path, source.storage_options)
+    root = root_of(options.path, source.storage_options)
     return Images(root, source.storage_options, options, dict(classes), pa.schema(fields))
 
 

@@ -14,10 +14,11 @@ from tfr_assets.errors import SourceError
 from tfr_assets.sources.files.paths import find_data
 from tfr_assets.sources.files.tree import root_of
 from tfr_assets.sources.media.labelling import check_class
-from tfr_assets.sources.media.labels import LabelOptions, class_names, label_key
+from tfr_assets.sources.media.labels import class_names, label_key
 from tfr_assets.sources.media.listing import REMEDY, Medium, batch_of
 from tfr_assets.sources.model.ignored import links_warning
 from tfr_assets.sources.model.kinds import BYTES, CLASS, FILE, KEY, SPLIT, SPLIT_BY, TABLE, BadFileError, Found
+from tfr_assets.sources.model.label_options import LabelOptions
 from tfr_assets.sources.tables.arrow_files import describe, is_in_place, read_file
 from tfr_assets.storage.raw_files import RawFile
 
@@ -36,7 +37,7 @@ _COLUMNS = (
 def list_tables(
     source: "Source", column: str, labels: LabelOptions, skip: bool, medium: Medium, found: Found
 ) -> Iterator[pa.RecordBatch]:
-    """Yields one row a table's row, in order of the files' names and rows.
+    """Yields one row per table's row, in order of the files' names and rows.
 
     Columns: .file (`PATH#ROW`), .key (the same), .split .class .bytes .content, the medium's facts, and where splits
     are not by folder, .split_by.

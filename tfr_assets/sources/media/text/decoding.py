@@ -17,7 +17,7 @@ _BAD = "\udc80"  # half of a surrogate pair: no encoding's bytes can mean it, an
 
 
 def is_utf8(encoding: str) -> bool:
-    """Whether an encoding's bytes are UTF-8 already, but for a byte order mark that is removed anyway."""
+    """Whether an encoding's bytes are UTF-8 already, except for a byte order mark that is removed anyway."""
     return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
 
 

@@ -22,7 +22,6 @@ user's own, the file that it is in decides whether records are still as they wou
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,30 +34,25 @@ from tfr_assets.sources.media.labels import label_columns, label_fields, made_nu
 from tfr_assets.sources.media.listing import Medium, list_files
 from tfr_assets.sources.media.text.decoding import check_decodable, decode_all
 from tfr_assets.sources.media.text.line_files import FILENAME, is_one_file, list_text_lines
-from tfr_assets.sources.media.text.options import DOCUMENT, LINE, ROW, TEXT, TextOptions, parse_options
 from tfr_assets.sources.media.text.rows import list_text_rows
 from tfr_assets.sources.media.text.tokens import Tokenizer, open_tokenizer
 from tfr_assets.sources.model.kinds import BYTES, CRC, FILE, SPLIT_BY, Found
 from tfr_assets.sources.model.source import Source
+from tfr_assets.sources.model.text_options import DOCUMENT, LINE, ROW, TEXT, TextOptions
 
-_FIELD = "source.text"
 _TOKENS = "text/tokens"
 _TOKENIZER = ".tokenizer"  # binary(32): hash of what makes the tokens; here, so that rows of another one are other rows
 _TOKEN_BYTES = 8  # of a number
 
 
-def check_options(options: Mapping[str, Any], field: str) -> None:
-    """Raises ConfigError, which begins with `field` and the option's name, unless the options are valid."""
-    parse_options(options, field)
-
-
 def list_rows(source: Source, work: Path, found: Found) -> Iterator[pa.RecordBatch]:
-    """Yields a row a document, line or row. See `kinds.Kind`.
+    """Yields a row per document, line or row. See `kinds.Kind`.
 
-    Of documents the row tells the file, of lines and rows the text itself. Lines and rows are called NAME:NUMBER, their
-    file and their number in there, from 1.
+    The row of a document names the file, that of a line or row has the text itself. Lines and rows are called
+    NAME:NUMBER, their file and their number in there, from 1.
     """
-    options = parse_options(source.options, _FIELD)
+    options = source.chosen.text
+    assert options
     tokenizer = _tokenizer(source, options)
     by_content = source.splits is not None and source.splits.by_content
     for rows in _listed(source, options, work, found):
@@ -71,7 +65,7 @@ def list_rows(source: Source, work: Path, found: Found) -> Iterator[pa.RecordBat
 
 
 def _listed(source: Source, options: TextOptions, work: Path, found: Found) -> Iterator[pa.RecordBatch]:
-    per = options.per or (LINE if is_one_file(source) else DOCUMENT)
+    per = ROW if options.rows_have_columns else options.per or (LINE if is_one_file(source) else DOCUMENT)
     if per == ROW:
         return list_text_rows(source, options, work, found)
     if per == LINE:
@@ -82,7 +76,7 @@ def _listed(source: Source, options: TextOptions, work: Path, found: Found) -> I
         return ()
 
     medium = Medium("document", TEXT, options.endings, pa.schema([]), look)
-    return list_files(source, medium, options.labels, options.skip, work, found, options.follow_links)
+    return list_files(source, medium, options.label_options, options.skip, work, found, options.follow_links)
 
 
 def _tokenizer(source: Source, options: TextOptions) -> Tokenizer | None:
@@ -93,8 +87,8 @@ def _tokenizer(source: Source, options: TextOptions) -> Tokenizer | None:
 
 def expansion(source: Source, listing: pa.Schema, classes: Mapping[str, tuple[str, ...]]) -> "Texts":
     """Returns how rows of a listing become records. See `kinds.Kind`."""
-    assert source.path
-    options = parse_options(source.options, _FIELD)
+    options = source.chosen.text
+    assert options
     tokenizer = _tokenizer(source, options)
     of_documents = TEXT not in listing.names
     fields = [pa.field(TEXT, pa.large_string())]
@@ -103,7 +97,7 @@ def expansion(source: Source, listing: pa.Schema, classes: Mapping[str, tuple[st
     if of_documents or FILENAME in listing.names:
         fields.append(pa.field(FILENAME, pa.string()))
     schema = pa.schema([*fields, *label_fields(TEXT, classes)])
-    root = root_of(source.path, source.storage_options) if of_documents else None
+    root = root_of(options.path, source.storage_options) if of_documents else None
     return Texts(source, options, tokenizer, root, dict(classes), schema)
 
 

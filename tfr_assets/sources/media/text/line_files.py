@@ -12,9 +12,9 @@ from tfr_assets.sources.media.labelling import Labeller, labeller_of
 from tfr_assets.sources.media.labels import class_names, label_key
 from tfr_assets.sources.media.table_rows import numbered
 from tfr_assets.sources.media.text.lines import read_lines
-from tfr_assets.sources.media.text.options import TEXT, TextOptions
 from tfr_assets.sources.model.kinds import CLASS, FILE, SPLIT, BadFileError, Found
 from tfr_assets.sources.model.source import Source
+from tfr_assets.sources.model.text_options import TEXT, TextOptions
 from tfr_assets.storage.file_names import COMPRESSION_ENDINGS, endings, natural
 from tfr_assets.storage.git_lfs import IS_POINTER
 from tfr_assets.storage.raw_files import RawFile, reading
@@ -79,7 +79,7 @@ def list_text_lines(source: Source, options: TextOptions, found: Found) -> Itera
         found.files, found.bytes = found.files + 1, found.bytes + size
         found.progress(found.bytes, total)
     if classes:
-        found.classes[label_key(TEXT)] = class_names(classes, options.labels)
+        found.classes[label_key(TEXT)] = class_names(classes, options.label_options)
 
 
 def _places(
@@ -136,7 +136,7 @@ def _labeller(
 ) -> Labeller:
     files = [(file, below) for file, (_, below) in places.items()]
     try:
-        labeller = labeller_of(options.labels, tree.root, files, (), source.storage_options)
+        labeller = labeller_of(options.label_options, tree.root, files, (), source.storage_options)
     except SourceError as error:
         raise SourceError(f"{source}: {error}") from error
     for what, reason in labeller.missing():

@@ -1,4 +1,4 @@
-"""Text files → one row a line. A line ends with a line feed, before which a carriage return is no part of it."""
+"""Text files → one row per line. A line ends with a line feed, before which a carriage return is no part of it."""
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def read_lines(
             is an error.
 
     Raises:
-        SourceError: A line is longer than 256 MB, or not text; the message tells the byte.
+        SourceError: A line is longer than 256 MB, or not text; the message names the byte.
     """
     line, offset = 1, 0
     try:

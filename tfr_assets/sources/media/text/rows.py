@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfr_assets.errors import SourceError
+from tfr_assets.option_groups import did_you_mean
 from tfr_assets.sources.files.paths import first_folder
 from tfr_assets.sources.files.tree import root_of
 from tfr_assets.sources.media.labels import class_names, label_key
 from tfr_assets.sources.media.table_rows import key_texts, table_rows, take_table
 from tfr_assets.sources.media.text.decoding import cast_valid
-from tfr_assets.sources.media.text.options import TEXT, TextOptions
 from tfr_assets.sources.model.kinds import CLASS, FILE, KEY, SPLIT, SPLIT_BY, Found
-from tfr_assets.sources.model.options import did_you_mean
 from tfr_assets.sources.model.source import Source
+from tfr_assets.sources.model.text_options import TEXT, TextOptions
 
 
 def list_text_rows(source: Source, options: TextOptions, work: Path, found: Found) -> Iterator[pa.RecordBatch]:
@@ -33,7 +33,7 @@ def list_text_rows(source: Source, options: TextOptions, work: Path, found: Foun
     """
     assert source.path
     table = Source(path=source.path, storage_options=source.storage_options, **options.table)
-    label = options.labels.label if options.labels.by == "column" else None
+    label = options.label_options.label if options.label_options.by == "column" else None
     split_by = source.splits and (source.splits.column or source.splits.key)
     columns = list(dict.fromkeys(name for name in (options.column, options.key, label, split_by) if name))
     inventory = take_table(table, columns, work / "table", found)
@@ -53,7 +53,7 @@ def list_text_rows(source: Source, options: TextOptions, work: Path, found: Foun
             classes.update(pc.unique(listed[CLASS].drop_null()).to_pylist())
         yield pa.record_batch(listed)
     if label:
-        found.classes[label_key(TEXT)] = class_names(classes, options.labels)
+        found.classes[label_key(TEXT)] = class_names(classes, options.label_options)
 
 
 def _with_texts(
@@ -61,8 +61,8 @@ def _with_texts(
 ) -> tuple[pa.RecordBatch, pa.LargeStringArray]:
     """Returns the rows that can be used, and their texts."""
     bad: dict[int, str] = {}
-    if (pinned := options.labels.classes) and options.labels.by == "column":
-        names = rows.column(options.labels.label).cast(pa.string())
+    if (pinned := options.label_options.classes) and options.label_options.by == "column":
+        names = rows.column(options.label_options.label).cast(pa.string())
         unknown = pc.invert(pc.is_in(names, value_set=pa.array([*pinned, None])))
         for at in np.flatnonzero(unknown).tolist():
             name = names[at].as_py()
