@@ -22,6 +22,7 @@ from tfr_assets.errors import ConfigError, DamagedFile, OutOfRange, StaleError
 from tfr_assets.layout import Layout, index_path, manifest_path
 from tfr_assets.reading.access.dataset import Dataset
 from tfr_assets.records.frames.index import read_index
+from tfr_assets.records.schema.feature_options import FeatureOptions
 
 from .datasets import write_dataset
 from .test_reading_columnar import expected, joined, table
@@ -318,6 +319,17 @@ def test_few_files_are_open_at_once(written: Written, monkeypatch: pytest.Monkey
     opened.close()
     assert open_files() == before
     assert opened[59]["id"] == 59
+
+
+def test_records_that_only_tensorflow_decodes_are_given_as_bytes(written: Written) -> None:
+    import tensorflow as tf
+
+    steps = pa.table({"id": range(9), "steps": pa.array([[1, 2]] * 9, pa.list_(pa.int64()))})
+    opened = tfr_assets.open(written(steps, options=FeatureOptions(sequence=("steps",))).folder)
+    found = [tf.train.SequenceExample.FromString(record) for record in opened.take([5, 2], into="bytes")]
+    assert [record.context.feature["id"].int64_list.value[0] for record in found] == [5, 2]
+    with pytest.raises(ConfigError, match="are not decoded here"):
+        opened[0]
 
 
 def test_urls_are_refused(written: Written, source: pa.Table) -> None:

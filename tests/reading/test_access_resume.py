@@ -156,6 +156,15 @@ def _epochs(opened: Dataset, native: bool, shuffle: Any) -> ResumableBatches:
 
 
 @pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_a_state_is_the_same_however_the_data_was_opened(opened: Dataset, native: bool, shuffle: Any) -> None:
+    whole = ids(iterator(opened, native, 10, shuffle, (0, 1), None))
+    first = iterator(opened, native, 10, shuffle, (0, 1), None)
+    before = some(first, 3)
+    assert before + ids(iterator(opened, not native, 10, shuffle, (0, 1), first.state())) == whole
+
+
+@pytest.mark.parametrize("native", [False, True])
 def test_a_state_brings_its_seed(opened: Dataset, native: bool) -> None:
     first = iterator(opened, native, 10, "global", (0, 1), None)
     next(first)

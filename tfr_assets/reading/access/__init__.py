@@ -2,10 +2,10 @@
 
     permutation → order      which record comes at which position of an epoch
     left                     which positions are left, and whose they are
-    offsets → files → gather where records lie, and their bytes
-    decode                   these as columns, by several threads
-    state, epochs            the iterator that can be stopped and continued
-    dataset, mix             what a program holds
+    open_files → gather      where records lie, and their bytes
+    decode, rows             these as columns, or as dicts
+    passes, state, epochs    the iterator that can be stopped and continued
+    dataset, mixture         what a program holds
 
 Knows no TensorFlow.
 """

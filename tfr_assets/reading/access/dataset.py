@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from tfr_assets.errors import ConfigError, OutOfMemory, OutOfRange, StaleError
-from tfr_assets.reading.access.decode import RecordDecoder
+from tfr_assets.reading.access.decode import RecordDecoder, read_payloads
 from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.gather import FileRecords, LoadedRecords, Source
 from tfr_assets.reading.access.left import Positions
@@ -27,6 +27,7 @@ from tfr_assets.reading.native.choose_columns import check_decodable, chosen_col
 from tfr_assets.reading.native.convert import converter
 from tfr_assets.records.frames.examine import FileReport, examine_written
 from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.records.frames.scan import Fault
 from tfr_assets.records.schema.features import FeatureSpec
 
 if TYPE_CHECKING:
@@ -187,10 +188,12 @@ class Dataset:
         """
         check_on_error(on_error)
         wanted = self._numbers(records)
-        names, skip = self._names(columns), on_error == "skip"
+        skip = on_error == "skip"
+        faults: Mapping[int, Fault]
         if into == "bytes":
-            found, faults = self._decoder(names[:1], False, skip).payloads(wanted, _THREADS)
+            found, faults = read_payloads(self._source, wanted, skip, _THREADS)
         else:
+            names = self._names(columns)
             convert = self._converter(names, into)
             decoded, faults = self._decoder(names, into != "numpy", skip).decode(wanted, _THREADS)
             found = convert({name: decoded[name] for name in names})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tfr_assets.errors import DamagedFile, OutOfMemory
-from tfr_assets.reading.access.gather import Gathered, Source
+from tfr_assets.reading.access.gather import Source
 from tfr_assets.records.arrow.buffers import Buffer
 from tfr_assets.records.arrow.ragged import put_together
 from tfr_assets.records.examples.decoder import Decoder
@@ -67,16 +67,19 @@ class RecordDecoder:
                 "fewer workers or columns"
             ) from error
 
-    def payloads(self, records: np.ndarray, threads: int = 1) -> tuple[list[bytes], dict[int, Fault]]:
-        """Returns the bytes of records instead; arguments, faults and errors as for `decode`."""
-        found = self._source.gather(records, self._memory.take, threads)
-        self._refuse(found.faults)
-        return _payloads(found), dict(found.faults)
-
     def _refuse(self, faults: Mapping[int, Fault]) -> None:
-        if faults and not self._skip:
-            raise DamagedFile(describe_faults(list(faults.values())))
+        _refuse(faults, self._skip)
 
 
-def _payloads(found: Gathered) -> list[bytes]:
-    return [found.buffer[start : start + size].tobytes() for start, size, _ in found.frames.tolist()]
+def read_payloads(
+    source: Source, records: np.ndarray, skip: bool, threads: int = 1
+) -> tuple[list[bytes], Mapping[int, Fault]]:
+    """Returns the bytes of records, whatever they hold; arguments, faults and errors as for `RecordDecoder.decode`."""
+    found = source.gather(records, Buffer().take, threads)
+    _refuse(found.faults, skip)
+    return [found.buffer[start : start + size].tobytes() for start, size, _ in found.frames.tolist()], found.faults
+
+
+def _refuse(faults: Mapping[int, Fault], skip: bool) -> None:
+    if faults and not skip:
+        raise DamagedFile(describe_faults(list(faults.values())))

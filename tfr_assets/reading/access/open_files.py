@@ -12,7 +12,7 @@ anything here depends on, so that threads and forked processes share them; no lo
 import os
 import resource
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,8 +90,8 @@ class OpenFile:
             kind = FaultKind.TRUNCATED_STREAM if fault.truncated else FaultKind.DAMAGED_STREAM
             raise DamagedFile(describe_faults([Fault(self.path, 0, fault.offset, kind, str(fault))])) from fault
 
-    def __del__(self) -> None:
-        os.close(self.descriptor)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at exit, modules may be gone already
+        close(self.descriptor)
 
 
 @dataclass(frozen=True)

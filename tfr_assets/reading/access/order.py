@@ -32,7 +32,7 @@ class Order:
     Attributes:
         size: Number of records.
         shuffle: `0` for none; the window's number of records; `"blocks"` or `"global"`.
-        block: Records of a block.
+        block: Records of a block, if there are blocks.
         seed: What chooses one of the many orders.
     """
 
@@ -91,7 +91,7 @@ def order_of(size: int, payload_bytes: int, shuffle: Shuffle, seed: int) -> Orde
             "False"
         )
     block = max(1, min(size, max(_BLOCK_RECORDS, size * _BLOCK_BYTES // max(1, payload_bytes))))
-    return Order(size, shuffle, block, seed)
+    return Order(size, shuffle, block if shuffle == "blocks" else 0, seed)
 
 
 def _within_windows(positions: np.ndarray, size: int, window: int, key: int) -> np.ndarray:
