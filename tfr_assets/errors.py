@@ -9,6 +9,7 @@
     ├── StaleError        something upstream must be materialized (again) first
     ├── WriteError        a file could not be written whole; nothing was left under its final name
     ├── OutOfMemory       records that do not fit into memory
+    ├── OutOfRange        a record's number that a dataset does not have; an IndexError, too
     └── DamagedFile       a file is not what its manifest says, or not whole
 
 The command line prints such an error as one message without a stack trace and exits with 1 (2 for wrong usage).
@@ -58,6 +59,10 @@ class WriteError(TfrError):
 
 class OutOfMemory(TfrError):
     """Records that do not fit into memory while they are read. The message says which, and what to do."""
+
+
+class OutOfRange(TfrError, IndexError):
+    """A number of a record that there is not. The message says how many there are."""
 
 
 class DamagedFile(TfrError):

@@ -100,6 +100,7 @@ def cli(project: Path | None) -> None:
     tfr run flights                       raw, shards, checks, merged
     tfr verify flights                    every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
+    tfr diff flights old/flights          what changed?
     tfr export flights f.array_record     the same records for Grain
     tfr bench readers flights             which reader is fastest here?
     tfr bench writers flights             which way of writing is the fastest?
@@ -363,6 +364,26 @@ def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool)
     else:
         show(found)
     sys.exit(1 if any(inspection.fault_count for inspection in found) else 0)
+
+
+@cli.command("diff")
+@click.argument("before", metavar="BEFORE", type=_Files(exists=True, path_type=Path))
+@click.argument("after", metavar="AFTER", type=_Files(exists=True, path_type=Path))
+@as_json
+def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
+    """Show what changed between two datasets, folders or TFRecord files: features, and records by their content.
+
+    Exit code: 0 they are the same, 1 they are not.
+    """
+    from tfr_assets.cli.differences import as_document, show
+    from tfr_assets.reading.differences import compare
+
+    found = compare(before, after)
+    if as_json:
+        _print_json(as_document(found))
+    else:
+        show(found)
+    sys.exit(0 if found.none else 1)
 
 
 @cli.command()
