@@ -14,7 +14,7 @@ ROOMS = [  # from the top down
     "cli", "definitions", "defs", "components", "bench", "reading", "writing", "samples", "pictures", "sources",
     "records", "storage",
 ]  # fmt: skip
-SHARED = {"layout", "errors", "option_groups", "processes", "project", "units"}
+SHARED = {"layout", "errors", "option_groups", "packages", "processes", "project", "units"}
 # Folders and modules of a room, from the bottom up: each imports only those before it. Its other modules come last.
 FOLDERS = {
     "records": ["schema", "arrow", "kernels", "frames", "examples"],
@@ -23,7 +23,7 @@ FOLDERS = {
         "mixed",
     ],
     "writing": ["export", "writers"],
-    "reading": ["locate", "tensors", "native", "readers", "readers.processes"],
+    "reading": ["locate", "tensors", "native", "access", "readers", "readers.processes"],
     "bench": ["process", "writers", "readers"],
     "components": ["runs.steps", "runs", "attributes", "failures", "metadata", "assets", "config"],
 }  # fmt: skip

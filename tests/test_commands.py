@@ -24,9 +24,12 @@ from tests.documents import PAGES, ROOT, blocks, pages_with
 from tests.waiting import wait_for
 from tfr_assets import TFRecordDataset
 
-# Commands that other tests run: in this module, and in tests/test_installed.py.
+# Commands that other tests run, or hold what they do: in this module, in tests/test_installed.py and test_packages.py.
 pytestmark = pytest.mark.xdist_group("commands")  # they share what `make run` has made
-ELSEWHERE = {"make run", "make ui", "pip install path/to/tfr-assets"}
+ELSEWHERE = {
+    "make run", "make ui", "pip install path/to/tfr-assets", "pip install --no-deps path/to/tfr-assets",
+    'pip install "pyarrow>=18" "numba>=0.61,<0.69" "numpy>=1.26" "click>=8.1" "rich>=13.7" "tensorflow>=2.20,<2.22"',
+}  # fmt: skip
 # What takes minutes; here it measures less.
 SHORTER = {"tfr bench readers": "--only columnar --only vectorized --repeats 1"}
 PROJECT = Path(__file__).parents[1]

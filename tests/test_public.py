@@ -10,7 +10,7 @@ import pytest
 
 import tfr_assets
 
-FUNCTIONS = ["batches", "inspect", "merge", "read", "verify", "write"]
+FUNCTIONS = ["batches", "inspect", "merge", "mix", "open", "read", "verify", "write"]
 TABLE = pa.table({"id": range(100), "name": [f"n{n}" for n in range(100)]})
 
 

@@ -8,6 +8,7 @@ for batch in tfr_assets.read("ids.tfrecord"):  # a tf.data.Dataset
     batch["id"]
 for batch in tfr_assets.batches("ids.tfrecord"):  # NumPy arrays, without TensorFlow
     batch["id"]
+tfr_assets.open("ids.tfrecord")[2]  # any record by number
 ```
 
 What is not listed in `__all__` is private. Importing this imports next to nothing: training code that reads needs no
@@ -21,6 +22,7 @@ from tfr_assets.errors import (
     ConfigError,
     DamagedFile,
     OutOfMemory,
+    OutOfRange,
     SchemaError,
     SourceChanged,
     SourceError,
@@ -29,21 +31,30 @@ from tfr_assets.errors import (
     WriteError,
 )
 from tfr_assets.reading.batches import batches
+from tfr_assets.reading.mix import mix
+from tfr_assets.reading.open import open
 from tfr_assets.reading.read import read
 from tfr_assets.writing.stored import inspect, merge, verify
 from tfr_assets.writing.write import Written, write
 
 if TYPE_CHECKING:
     from tfr_assets.components.config.component import TFRecordDataset
+    from tfr_assets.reading.access.dataset import Dataset
+    from tfr_assets.reading.access.epochs import ResumableBatches
+    from tfr_assets.reading.access.mixture import Mixture
     from tfr_assets.records.arrow.arrays import Ragged, Strings
     from tfr_assets.records.schema.feature_options import FeatureOptions
 
 __all__ = [
     "ConfigError",
     "DamagedFile",
+    "Dataset",
     "FeatureOptions",
+    "Mixture",
     "OutOfMemory",
+    "OutOfRange",
     "Ragged",
+    "ResumableBatches",
     "SchemaError",
     "SourceChanged",
     "SourceError",
@@ -57,13 +68,18 @@ __all__ = [
     "batches",
     "inspect",
     "merge",
+    "mix",
+    "open",
     "read",
     "verify",
     "write",
 ]
 _LAZY = {  # classes that bring Dagster, NumPy or Arrow with them
+    "Dataset": "tfr_assets.reading.access.dataset",
     "FeatureOptions": "tfr_assets.records.schema.feature_options",
+    "Mixture": "tfr_assets.reading.access.mixture",
     "Ragged": "tfr_assets.records.arrow.arrays",
+    "ResumableBatches": "tfr_assets.reading.access.epochs",
     "Strings": "tfr_assets.records.arrow.arrays",
     "TFRecordDataset": "tfr_assets.components.config.component",
 }

@@ -2,12 +2,14 @@
 
     TfrError
     ├── ConfigError       a dataset's YAML, or an argument, asks for something impossible
+    │   └── MissingPackage  what was asked for needs a package that is not installed; an ImportError, too
     ├── SourceError       raw data is missing, unreadable or not what its name says
     │   └── SourceChanged raw data is no longer what the inventory recorded
     ├── SchemaError       a column that a tf.Example cannot hold, named with its type
     ├── StaleError        something upstream must be materialized (again) first
     ├── WriteError        a file could not be written whole; nothing was left under its final name
     ├── OutOfMemory       records that do not fit into memory
+    ├── OutOfRange        a record's number that a dataset does not have; an IndexError, too
     └── DamagedFile       a file is not what its manifest says, or not whole
 
 The command line prints such an error as one message without a stack trace and exits with 1 (2 for wrong usage).
@@ -29,6 +31,10 @@ class TfrError(Exception):
 
 class ConfigError(TfrError):
     """A setting that cannot work. The message names the field and the remedy."""
+
+
+class MissingPackage(ConfigError, ImportError):
+    """A package that is not installed, and that only a part of this library needs. The message says how to get it."""
 
 
 class SourceError(TfrError):
@@ -53,6 +59,10 @@ class WriteError(TfrError):
 
 class OutOfMemory(TfrError):
     """Records that do not fit into memory while they are read. The message says which, and what to do."""
+
+
+class OutOfRange(TfrError, IndexError):
+    """A number of a record that there is not. The message says how many there are."""
 
 
 class DamagedFile(TfrError):

@@ -15,6 +15,7 @@ from tests.bench.measuring import Line
 from tests.bench.media import measure_media
 from tests.bench.readers import measure_reading
 from tests.bench.records import measure_records
+from tests.bench.shuffles import measure_shuffles
 from tests.bench.steps import measure_steps
 from tests.bench.writers import measure_writing
 from tfr_assets.cli.terminal import stderr_to
@@ -30,6 +31,7 @@ def main() -> None:
             measure_media,
             measure_writing,
             measure_columnar,
+            measure_shuffles,
             measure_reading,
             measure_steps,
         ):

@@ -36,13 +36,14 @@ def bench(layout: Layout, *arguments: str) -> "subprocess.CompletedProcess[str]"
 
 
 def test_a_table_is_printed_and_the_measurements_are_kept(layout: Layout) -> None:
-    done = bench(layout, "flights", *ONLY)
+    done = bench(layout, "flights", "--only", "columnar", *ONLY)
     assert done.returncode == 0, done.stderr
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.split()}
     assert {"reader", "naive", "vectorized"} <= set(lines)
     assert lines["naive"].split()[-1] == "all"
-    assert "recommended: vectorized" in done.stdout
-    assert json.loads((layout.readers / "recommendation.json").read_text())["reader"] == "vectorized"
+    best = json.loads((layout.readers / "recommendation.json").read_text())["reader"]
+    assert f"recommended: {best}, " in done.stdout
+    assert best == "columnar" or "the default" not in done.stdout  # on a busy machine even a short pass is long enough
 
 
 def test_other_settings_are_printed_and_not_kept(layout: Layout) -> None:

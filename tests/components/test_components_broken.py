@@ -70,7 +70,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = root / "tfr_assets" / "defs" / (f"broken_{number}" if number else "good")
         folder.mkdir(parents=True)
         (folder / "defs.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
-    for name in ("no-name", "no.name"):  # which is the mistake
+    for name in ("fine", "no-name", "no.name"):  # the names of the latter are the mistake
         (root / "tfr_assets" / "defs" / name).mkdir()
         (root / "tfr_assets" / "defs" / name / "defs.yaml").write_text(GOOD)
     for path in ("here/twin", "there/twin", "good/.ipynb_checkpoints", ".hidden/good"):
@@ -111,7 +111,7 @@ print(json.dumps({"said": said, "keys": [k.to_user_string() for k in graph.get_a
     done = run(home, "-c", script)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert {"good/raw", "good/shards", "good/merged", "more", "later"} <= set(found["keys"])
+    assert {"good/raw", "good/shards", "good/merged", "fine/merged", "more", "later"} <= set(found["keys"])
     assert {f"Refresh_broken_{number}" for number in range(1, len(HOSTILE) + 1)} <= set(found["jobs"])
     assert sum(job.startswith("Refresh_no_name_") for job in found["jobs"]) == 2
     for number in range(1, len(HOSTILE) + 1):

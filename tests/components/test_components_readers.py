@@ -18,7 +18,7 @@ from tfr_assets.components.assets.reader_checks import judge_reader
 from tfr_assets.components.config.component import TFRecordDataset
 from tfr_assets.reading import registry
 
-READERS = ["naive", "vectorized"]
+READERS = ["naive", "vectorized", "columnar"]  # the last one is the default, without which none is recommended
 
 
 @pytest.fixture(scope="module")

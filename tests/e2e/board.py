@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -83,9 +84,15 @@ class Server:
 
     def runs(self, dataset: str) -> list[dict[str, Any]]:
         """All runs of a dataset, the latest first."""
-        of_dataset = f'filter: {{tags: [{{key: "tfr/dataset", value: "{dataset}"}}]}}'
+        return self._runs(f'{{tags: [{{key: "tfr/dataset", value: "{dataset}"}}]}}')
+
+    def runs_of_job(self, job: str) -> list[dict[str, Any]]:
+        """All runs of a job, the latest first."""
+        return self._runs(f'{{pipelineName: "{job}"}}')
+
+    def _runs(self, which: str) -> list[dict[str, Any]]:
         found = "... on Runs { results { runId jobName status tags { key value } } }"
-        runs: list[dict[str, Any]] = self.query(f"{{ runsOrError({of_dataset}) {{ {found} }} }}")["runsOrError"][
+        runs: list[dict[str, Any]] = self.query(f"{{ runsOrError(filter: {which}) {{ {found} }} }}")["runsOrError"][
             "results"
         ]
         return runs
@@ -165,10 +172,10 @@ class Board:
         self.dataset = group.removesuffix("_bench")
         return self.open(f"locations/__repository__@{self.server.project.package}/asset-groups/{group}/lineage")
 
-    def story(self, run: dict[str, Any]) -> str:
-        """Opens a run without the events of Dagster itself, and returns what its log then says."""
+    def story(self, run: dict[str, Any], end: str) -> str:
+        """Opens a run without the events of Dagster itself, and returns what its log then says, up to its end."""
         self.open(f"runs/{run['runId']}?levels=critical|error|warning|info")
-        self.shows("TIMESTAMP")
+        self.shows(end)
         return str(self.page.locator("body").inner_text())
 
     def asset(self, name: str, part: str, view: str = "overview") -> Page:
@@ -238,7 +245,7 @@ class Board:
         (run,) = self.server.wait_for_runs(dataset, before)
         return run
 
-    def shows(self, *texts: str) -> None:
+    def shows(self, *texts: str | re.Pattern[str]) -> None:
         """Waits until the page shows texts."""
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible(timeout=SECONDS * 1000)

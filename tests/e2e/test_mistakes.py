@@ -1,6 +1,6 @@
 """A mistake in one dataset's YAML: shown in its place, while the others go on."""
 
-from typing import Any
+from functools import partial
 
 from tests.waiting import wait_for
 
@@ -13,13 +13,14 @@ def test_a_mistake_stays_where_it_is_until_it_is_mended(board: Board) -> None:
     file.write_text(right.replace("source:", "sorce:"))
     board.lineage("careless")
     board.press("Reload definitions")
-    board.shows("Definitions reloaded")
+    about = '{ assetNodes(assetKeys: [{path: ["careless", "raw"]}]) { description } }'
+    wait_for(lambda: "cannot be loaded" in str(board.server.query(about)), SECONDS)
     board.asset("careless", "raw")
     board.shows("This dataset cannot be loaded.", "line 3: sorce: ", "did you mean 'source'?", str(file))
     board.press("Materialize")
-    runs = '{ runsOrError(filter: {pipelineName: "Refresh_careless"}) { ... on Runs { results { runId status } } } }'
-    wait_for(lambda: [run["status"] for run in found(board, runs)] == ["FAILURE"], SECONDS)
-    board.open(f"runs/{found(board, runs)[0]['runId']}")
+    runs = partial(board.server.runs_of_job, "Refresh_careless")
+    wait_for(lambda: [run["status"] for run in runs()] == ["FAILURE"], SECONDS)
+    board.open(f"runs/{runs()[0]['runId']}")
     board.shows("careless cannot be loaded: ")
 
     board.lineage("beside")
@@ -30,9 +31,3 @@ def test_a_mistake_stays_where_it_is_until_it_is_mended(board: Board) -> None:
     board.press("Reload definitions")
     board.shows("shards", "merged")
     assert board.materialize("Materialize all", "All")["status"] == "SUCCESS"
-
-
-def found(board: Board, runs: str) -> list[dict[str, Any]]:
-    """The runs that a query asks for."""
-    results: list[dict[str, Any]] = board.server.query(runs)["runsOrError"]["results"]
-    return results

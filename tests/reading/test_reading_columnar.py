@@ -26,7 +26,7 @@ from tfr_assets.errors import ConfigError, DamagedFile, SourceError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.batches import batches
 from tfr_assets.reading.locate.files import locate
-from tfr_assets.reading.locate.shares import plan_ranges, share_of
+from tfr_assets.reading.locate.shares import plan_files, ranges_of, share_of
 from tfr_assets.reading.native.decoded_batches import rebatch
 from tfr_assets.reading.native.read_ahead import Ahead
 from tfr_assets.records.arrow import buffers as memory
@@ -497,7 +497,7 @@ def test_ranges_cover_a_share_once(written: Written, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 500)
     files = locate(written(table(100), compression=compression).folder)
     start, stop = share_of(files.records, (1, 3))
-    found = list(plan_ranges(files, (1, 3)))
+    found = list(ranges_of(plan_files(files, (1, 3))))
     assert sum(wanted.records for wanted in found) == stop - start
     assert len(found) > 5 if compression == "none" else len(found) <= 2
     for wanted in found:

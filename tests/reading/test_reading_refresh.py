@@ -141,12 +141,12 @@ def test_data_service_gives_no_batch_of_another_version(tmp_path: Path) -> None:
     iterator = iter(served)
     found = ids([next(iterator)])
     write_version(tmp_path, 1, rows, 1000)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="it was replaced, by a refresh for one"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="it was replaced, for example by a refresh"):
         for batch in iterator:
             found += ids([batch])
     assert all(FIRST <= i < 2 * FIRST for i in found)
     del iterator
-    with pytest.raises(tf.errors.InvalidArgumentError, match="it was replaced, by a refresh for one"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="it was replaced, for example by a refresh"):
         ids(served)
     del served
     wait_for(lambda: children() <= before)

@@ -23,7 +23,7 @@ from .datasets import write_dataset
 from .versions import shards_of, table, version_of, write_version
 
 ROWS = 400
-REPLACED = r"it was replaced, by a refresh for one\. Open the dataset again"
+REPLACED = r"it was replaced, for example by a refresh\. Open the dataset again"
 SOME = ["naive", "vectorized", "autotuned", "bounded", "file_queue", "columnar"]
 CACHED = ["cache_memory", "cache_file"]
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +65,10 @@ class _DatasetOrFiles(_Files):
         from tfr_assets.layout import data_root
 
         is_name = re.fullmatch("[A-Za-z0-9_]+", value) and not Path(value).exists()
-        if is_name and not (data_root() / value).is_dir():
+        if is_name and not (data_root() / value).is_dir() and find_project():
             from tfr_assets.components.config.load import dataset_names
 
-            if find_project() and value in dataset_names():
+            if value in dataset_names():
                 return data_root() / value
         return super().convert(value, param, ctx)
 
@@ -99,6 +100,7 @@ def cli(project: Path | None) -> None:
     tfr run flights                       raw, shards, checks, merged
     tfr verify flights                    every CRC of every record, strictly
     tfr inspect some.tfrecord             what is in there?
+    tfr diff flights old/flights          what changed?
     tfr export flights f.array_record     the same records for Grain
     tfr bench readers flights             which reader is fastest here?
     tfr bench writers flights             which way of writing is the fastest?
@@ -230,6 +232,7 @@ def _run_each(
     prepare(names[0])  # imports what steps need while this process imports Dagster
     try:
         with importing():
+            import_module("tfr_assets.cli.execute")
             from tfr_assets.cli.instance import log_folder, open_instance
             from tfr_assets.cli.terminal import stderr_to, steps_bar
 
@@ -283,7 +286,8 @@ def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -
 
     files = find_record_files(paths)
     beside, notes = audit_folders(paths)
-    beside += audit_plans(paths, {report.path for report in beside})
+    unplanned, more = audit_plans(paths, {report.path for report in beside})
+    beside, notes = beside + unplanned, notes + more
     if not files and not beside:
         raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
     reports = [*verify_files(files, as_json, max_record_bytes), *beside]
@@ -360,6 +364,26 @@ def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool)
     else:
         show(found)
     sys.exit(1 if any(inspection.fault_count for inspection in found) else 0)
+
+
+@cli.command("diff")
+@click.argument("before", metavar="BEFORE", type=_Files(exists=True, path_type=Path))
+@click.argument("after", metavar="AFTER", type=_Files(exists=True, path_type=Path))
+@as_json
+def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
+    """Show what changed between two datasets, folders or TFRecord files: features, and records by their content.
+
+    Exit code: 0 they are the same, 1 they are not.
+    """
+    from tfr_assets.cli.differences import as_document, show
+    from tfr_assets.reading.differences import compare
+
+    found = compare(before, after)
+    if as_json:
+        _print_json(as_document(found))
+    else:
+        show(found)
+    sys.exit(0 if found.none else 1)
 
 
 @cli.command()

@@ -9,6 +9,7 @@ from typing import Any
 from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
+from tfr_assets.packages import is_installed
 from tfr_assets.project import find_project
 from tfr_assets.records.frames.examine import FileReport, faulty_report, unread_report
 from tfr_assets.records.frames.scan import Fault, FaultKind
@@ -43,7 +44,7 @@ def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[d
     ]
 
 
-def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> list[FileReport]:
+def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[FileReport], tuple[Note, ...]]:
     """Holds the folders of datasets against their plans.
 
     Args:
@@ -51,15 +52,14 @@ def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> list[FileRe
         reported: Files that are known to be wrong already.
 
     Returns:
-        A report of each other file that is missing or not of the plan.
+        A report of each other file that is missing or not of the plan; and what else should be known.
     """
     folders = [path for path in map(Path.absolute, paths) if not path.is_file() and path.parent == data_root()]
     if not folders or find_project() is None:  # a copy of a dataset's folder can be verified anywhere
-        return []
-    from tfr_assets.components.config.load import (  # Dagster: only where a dataset is named
-        dataset_names,
-        load_component,
-    )
+        return [], ()
+    if not is_installed("dagster"):  # as on a host that only reads
+        return [], tuple(Note(str(folder), "not held against its YAML: Dagster is not installed") for folder in folders)
+    from tfr_assets.components.config.load import dataset_names, load_component
 
     faults: list[Fault] = []
     for folder in folders:
@@ -69,4 +69,4 @@ def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> list[FileRe
         except ConfigError as error:
             says = f"its plan is not known: {' '.join(str(error).split())}"
             faults.append(Fault(str(folder), 0, 0, FaultKind.BESIDE, says))
-    return [faulty_report(fault) for fault in faults if fault.path not in reported]
+    return [faulty_report(fault) for fault in faults if fault.path not in reported], ()

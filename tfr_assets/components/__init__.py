@@ -9,3 +9,7 @@
 
 Modules of the rooms below that come with compiled kernels are imported inside the steps, never by the definitions.
 """
+
+from tfr_assets.packages import need
+
+need("dagster", "Dagster", "a dataset with a YAML", "`pip install tfr-assets` installs it, and all that it needs")

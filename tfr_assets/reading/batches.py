@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tfr_assets.errors import ConfigError
 from tfr_assets.reading.locate.file_sets import FileChoice
 
 if TYPE_CHECKING:
+    from tfr_assets.reading.access.epochs import ResumableBatches
+    from tfr_assets.reading.access.left import Positions
+    from tfr_assets.reading.access.order import Order, Shuffle
     from tfr_assets.reading.locate.record_files import RecordFiles
-    from tfr_assets.reading.native.decoded_batches import Batches
-    from tfr_assets.records.schema.features import FeatureSpec
 
 
 def batches(
@@ -22,14 +22,18 @@ def batches(
     split: str | None = None,
     files: FileChoice | None = None,
     columns: Sequence[str] | None = None,
+    shuffle: "Shuffle" = False,
+    seed: int = 0,
+    epochs: int | None = 1,
     shard: tuple[int, int] | None = None,
+    even: Literal["pad", "drop"] | None = None,
     on_error: Literal["raise", "skip"] = "raise",
     workers: int = 2,
     drop_remainder: bool = False,
     max_record_bytes: int | None = None,
     root: Path | None = None,
-) -> "Batches":
-    """Reads a dataset back as batches of columns, in the order of its rows, without TensorFlow.
+) -> "ResumableBatches":
+    """Reads a dataset back as batches of columns, without TensorFlow.
 
     ```python
     import tfr_assets
@@ -56,10 +60,16 @@ def batches(
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
         columns: Those to decode, in this order; the others are skipped, which is faster. None: all.
+        shuffle: False: in the order of the rows; or `"global"`, `"blocks"`, a number or True, as for the `batches` of
+            `tfr_assets.open`; not of URLs.
+        seed: Another number is another order. Each epoch has its own, the same in every run and on all workers.
+        epochs: How many; None: without end.
         shard: `(index, count)`: only this worker's share of the records, a consecutive one. The shares of all indices
             are disjoint, hold every record, and differ by one record at most.
+        even: What makes all workers have as many batches: `"pad"` gives a share that is one record short another one,
+            `"drop"` leaves out the last of one that is longer.
         on_error: `"raise"`, or `"skip"` to skip damaged records: the rest comes, then a warning says how many were
-            lost and where. See `Batches.skipped`.
+            lost and where. See `skipped` of what is returned.
         workers: Threads that read and decode ahead, each a file, or a part of one where it is local. More than the
             processors help where storage is far.
         drop_remainder: Whether to leave out a last batch that is not full.
@@ -68,7 +78,8 @@ def batches(
         root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
 
     Returns:
-        An iterator. Its threads end when it is exhausted, fails, is closed, or is dropped.
+        An iterator, which can be stopped anywhere and continued on any number of workers: see its `state` and
+        `restore`. Its threads end when it is exhausted, fails, is closed, or is dropped.
 
     Raises:
         ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
@@ -78,37 +89,33 @@ def batches(
         SourceError: While iterating, a remote file cannot be read.
         OutOfMemory: While iterating, records do not fit into memory.
     """
+    from tfr_assets.reading.access.dataset import Dataset, fingerprint_of
+    from tfr_assets.reading.access.epochs import ResumableBatches
+    from tfr_assets.reading.access.options import BatchOptions
+    from tfr_assets.reading.access.order import order_of
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.locate.record_files import RecordFiles
-    from tfr_assets.reading.locate.shares import check_shard
-    from tfr_assets.reading.native.choose_columns import chosen_columns
+    from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
     from tfr_assets.reading.native.convert import converter
     from tfr_assets.reading.native.decoded_batches import Batches
 
-    for option, value, least in (("batch_size", batch_size, 1), ("workers", workers, 1)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ConfigError(f"{option}={value!r} must be a positive integer")
-    if on_error not in ("raise", "skip"):
-        raise ConfigError(f"on_error={on_error!r}: use 'raise' or 'skip'")
-    fit = on_error != "skip"
-    found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=fit)
+    shard = (0, 1) if shard is None else shard
+    options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
+    skip = options.skip
+    found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=not skip)
     found = found.with_limit(max_record_bytes)
+    if shuffle:
+        return Dataset(found, columns).batches(shuffle=shuffle, seed=seed, **vars(options))
     names = chosen_columns(found.features, columns)
     for column in names:
-        _check_decodable(found.features, column)
-    if shard is not None:
-        check_shard(shard)
-    convert = converter(found.features, names, into)
-    nulls = into != "numpy"
-    return Batches(found, names, batch_size, shard, on_error == "skip", workers, drop_remainder, convert, nulls=nulls)
+        check_decodable(found.features, column)
+    convert, nulls = converter(found.features, names, into), into != "numpy"
 
+    def start(_order: "Order", _epoch: int, share: "Positions") -> Batches:
+        return read_spans(share.spans)
 
-def _check_decodable(features: "FeatureSpec", column: str) -> None:
-    from tfr_assets.records.schema.features import SERIALIZED
+    def read_spans(spans: Sequence[tuple[int, int]]) -> Batches:
+        return Batches(found, names, batch_size, None, skip, workers, drop_remainder, convert, nulls=nulls, spans=spans)
 
-    feature = features.columns[column][0]
-    if feature.part == SERIALIZED and feature.shape:
-        raise ConfigError(
-            f"column {column!r} holds serialized tensors, which only TensorFlow parses; leave it out with columns=, or "
-            "read it with tfr_assets.read"
-        )
+    read_spans([]).close()  # what it refuses is refused at once
+    return ResumableBatches(fingerprint_of(found), order_of(found.records, 0, False, seed), options, start)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.packages import need
 from tfr_assets.reading.locate.file_sets import FileChoice
 
 if TYPE_CHECKING:
@@ -87,11 +88,16 @@ def read(
         ConfigError: There is no such dataset, path, split, reader, column or choice, or a number is invalid.
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file differs from its manifest in size.
+        MissingPackage: TensorFlow is not installed.
 
     What was opened is what is read, and records of two versions never mix. Damage, or a file that a refresh replaced
     since, is a `tf.errors.InvalidArgumentError` while iterating; its message names file, record, byte and kind of what
     is wrong, or says that the dataset must be opened again.
     """
+    need(
+        "tensorflow", "TensorFlow", "`tfr_assets.read`",
+        "`pip install tensorflow`. `tfr_assets.batches` reads without it",
+    )  # fmt: skip
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.native.choose_columns import with_columns
     from tfr_assets.reading.readers.options import ReadOptions

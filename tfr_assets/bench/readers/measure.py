@@ -19,6 +19,7 @@ from tfr_assets.bench.process.usage import Watch
 from tfr_assets.bench.readers.measurement import Measurement, Pass, Spread
 from tfr_assets.bench.readers.options import BenchOptions
 from tfr_assets.errors import StaleError, TfrError
+from tfr_assets.packages import need
 from tfr_assets.reading.hardware import Hardware
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.units import StepProgress
@@ -57,7 +58,9 @@ def measure_readers(
     Raises:
         StaleError: There is not a single record.
         ProcessFailed: No process could be started.
+        MissingPackage: TensorFlow is not installed.
     """
+    need("tensorflow", "TensorFlow", "measuring readers", "`pip install tensorflow`")
     options = options or BenchOptions()
     if not files.records:
         raise StaleError(f"there is no record in {Path(files.paths[0]).parent}, so that there is nothing to measure")

@@ -58,7 +58,7 @@ def _story(split: str, file: "Merged") -> str:
     if not file.written:
         return f"{split}: skipped, {file.path} holds the same shards already"
     size, rate = megabytes(file.manifest.bytes), file.manifest.bytes / 1e6 / max(file.seconds, 1e-9)
-    return f"{split}: copied {size}, and read it back, in {file.seconds:.2f} s ({rate:,.0f} MB/s), to {file.path}"
+    return f"{split}: copied {size}, and read it back, in {file.seconds:.2f} s ({rate:,.1f} MB/s), to {file.path}"
 
 
 def _metadata(merged: "dict[str, Merged]", layout: Layout) -> dict[str, Any]:

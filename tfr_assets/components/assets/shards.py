@@ -219,7 +219,7 @@ def _story(key: str, shard: "ShardWritten") -> str:
     if not shard.written:
         return f"{key}: skipped, {shard.path} matches its manifest, input and settings"
     size, rate = megabytes(shard.manifest.bytes), shard.manifest.bytes / 1e6 / max(shard.seconds, 1e-9)
-    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate:,.0f} MB/s)"
+    return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate:,.1f} MB/s)"
 
 
 def _sum(shards: Sequence["ShardWritten"]) -> str:

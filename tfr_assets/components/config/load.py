@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.definitions import LazyDefinitions
+from dagster_shared.record import replace
 from pydantic import ValidationError
 
 from tfr_assets.components.config.broken import build_broken
@@ -85,7 +86,7 @@ def _definitions(file: Path, project: Project) -> dg.Definitions:
         _file(file.parent.name, project)
         _dataset(component, file, project)
     try:
-        return tree.build_defs()
+        return replace(tree.build_defs(), component_tree=None)  # of definitions with trees, only one can be merged
     except ComponentTreeException as error:
         raise ConfigError(f"{file}: {_reason(error)}") from error
 

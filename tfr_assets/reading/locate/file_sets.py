@@ -24,9 +24,14 @@ def is_record_file(name: str) -> bool:
 
 def other_splits(path: str, names: Iterable[str]) -> list[str]:
     """Returns the splits in files' names, except that of the file at `path`."""
-    matches = [_FILE.fullmatch(name) for name in (path.rpartition("/")[2], *names)]
-    own, *others = (_split_of(m["stem"]) if m else "" for m in matches)
+    own, *others = map(split_of, (path.rpartition("/")[2], *names))
     return sorted({*others} - {own, ""})
+
+
+def split_of(name: str) -> str:
+    """Returns the split that a file's name tells of; nothing, if none."""
+    match = _FILE.fullmatch(name)
+    return _split_of(match["stem"]) if match else ""
 
 
 def sets_of(names: Iterable[str], split: str | None, folder: str) -> list[list[str]]:

@@ -8,7 +8,7 @@ The cut goes through the records of all files in order, so that shares differ by
 Where it goes through a segment, both workers read, and check, all of that segment, and use their part of its records.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tfr_assets.errors import ConfigError
@@ -52,12 +52,23 @@ def plan_files(files: RecordFiles, shard: tuple[int, int] | None = None) -> list
         files: All files.
         shard: Which worker, and of how many; None: all.
     """
-    first, last = share_of(files.records, shard)
+    return plan_span(files, share_of(files.records, shard), shard in (None, (0, 1)))
+
+
+def plan_span(files: RecordFiles, span: tuple[int, int], empty: bool = False) -> list[Range]:
+    """Returns what is read of each file for consecutive records of all.
+
+    Args:
+        files: All files.
+        span: The first record, and the one behind the last.
+        empty: Whether files without records are among them.
+    """
+    first, last = span
     ranges, before = [], 0
     for path, manifest in zip(files.paths, files.manifests, strict=True):
         begin, end = max(first - before, 0), min(last - before, manifest.records)
         before += manifest.records
-        if begin < end or (not manifest.records and shard in (None, (0, 1))):
+        if begin < end or (not manifest.records and empty):
             at_once = manifest.compression != "none" or is_remote(path)
             segments = segments_of(manifest)
             needed = [s for s in segments if s.first < end and (at_once or s.first + s.records > begin)]
@@ -66,9 +77,9 @@ def plan_files(files: RecordFiles, shard: tuple[int, int] | None = None) -> list
     return ranges
 
 
-def plan_ranges(files: RecordFiles, shard: tuple[int, int] | None) -> Iterator[Range]:
-    """Yields the same cut where it can be decoded in parallel: a segment each, where no other must be read before."""
-    for each in plan_files(files, shard):
+def ranges_of(planned: Iterable[Range]) -> Iterator[Range]:
+    """Yields the same, cut where it can be decoded in parallel: a segment each, where no other must be read before."""
+    for each in planned:
         if not each.records:
             continue
         if each.manifest.compression != "none" or is_remote(each.path):

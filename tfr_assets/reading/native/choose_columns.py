@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tfr_assets.errors import ConfigError, suggestion
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.records.schema.features import FeatureSpec
+from tfr_assets.records.schema.features import SERIALIZED, FeatureSpec
 
 
 def with_columns(files: RecordFiles, columns: Sequence[str] | None) -> RecordFiles:
@@ -36,3 +36,17 @@ def chosen_columns(features: FeatureSpec, columns: Sequence[str] | None) -> tupl
         if name not in known:
             raise ConfigError(f"there is no column {name!r}; {suggestion(name, known, 'there are')}")
     return names
+
+
+def check_decodable(features: FeatureSpec, column: str) -> None:
+    """Refuses a column that only TensorFlow parses.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    feature = features.columns[column][0]
+    if feature.part == SERIALIZED and feature.shape:
+        raise ConfigError(
+            f"column {column!r} holds serialized tensors, which only TensorFlow parses; leave it out with columns=, or "
+            "read it with tfr_assets.read"
+        )

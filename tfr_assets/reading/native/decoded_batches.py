@@ -1,16 +1,17 @@
 """TFRecord bytes → batches of columns by compiled kernels, without TensorFlow."""
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from tfr_assets.errors import ConfigError, OutOfMemory
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.reading.locate.shares import plan_ranges, share_of
+from tfr_assets.reading.locate.shares import plan_span, ranges_of, share_of
 from tfr_assets.reading.native.read_ahead import Ahead, Task
 from tfr_assets.reading.native.skipped_count import Tally
 from tfr_assets.reading.native.streams import open_range
@@ -36,10 +37,13 @@ class Batches:
         order: Shuffles what is decoded at once; None: all comes in the order of the rows.
         at_once: Whether consecutive batches come as one where they lie in one piece of memory.
         nulls: Whether absent strings are distinguished from empty ones, as `records.examples.decoder.Decoder` says.
+        spans: Instead of `shard`: the first of some consecutive records and the one behind the last, of each span.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
     """
+
+    exact = False  # see `reading.access.epochs.Pass`
 
     def __init__(
         self,
@@ -54,14 +58,15 @@ class Batches:
         order: np.random.Generator | None = None,
         at_once: bool = False,
         nulls: bool = False,
+        spans: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         if not names:
             raise ConfigError("columns: there is none to read; name at least one")
         self._tally = Tally()
-        ranges = plan_ranges(files, shard)
+        spans = [share_of(files.records, shard)] if spans is None else spans
+        ranges = ranges_of(chain.from_iterable(plan_span(files, span) for span in spans))
         decoder = partial(RangeDecoder, files.features, names, _open, skip, nulls)
         decoder()  # what it refuses is refused at once
-        first, stop = share_of(files.records, shard)
         if order:
             shuffled = list(ranges)
             order.shuffle(shuffled)
@@ -69,7 +74,7 @@ class Batches:
         cut = whole_batches if at_once else rebatch
         self._batches = _convert_all(
             ranges, files, names, decoder, workers, lambda pieces: cut(pieces, batch_size, drop_remainder),
-            convert, self._tally, stop - first,
+            convert, self._tally, sum(stop - first for first, stop in spans),
         )  # fmt: skip
 
     @property

@@ -1,12 +1,15 @@
 """What several threads skipped because of damage, in all, and the warning that says so."""
 
+import sys
 import threading
 import warnings
+from pathlib import Path
 
 from tfr_assets.reading.locate.record_files import lines
 from tfr_assets.records.frames.skipped import Skipped
 
 _FAULTS_TOLD = 5
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 class Tally:
@@ -33,4 +36,12 @@ class Tally:
         if self.skipped.records or self.skipped.faults:
             told = lines(map(str, self.skipped.faults[:_FAULTS_TOLD]))
             left = f"left out {self.skipped.records} of {count} records, because of damage:\n{told}"
-            warnings.warn(left, stacklevel=4)  # at whoever asks the iterator above for more
+            warnings.warn(left, stacklevel=_depth())  # at whoever asks the iterator for more
+
+
+def _depth() -> int:
+    """Returns how many frames above the caller the first one is that is not of this package."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    return depth

@@ -1,10 +1,13 @@
 """The reader `columnar`: batches that compiled kernels decode, as a `tf.data.Dataset`.
 
 Python only tells TensorFlow where rows lie in memory, many batches at a time; an op of our own makes tensors of them.
+Where TensorFlow does not take the op, Python makes them.
 """
 
+import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import count
 
 import numpy as np
@@ -16,9 +19,9 @@ from tfr_assets.reading.locate.shares import share_of
 from tfr_assets.reading.native.decoded_batches import Batches
 from tfr_assets.reading.readers.generators import from_generator
 from tfr_assets.reading.readers.options import ReadOptions
+from tfr_assets.reading.tensors import copied, op
 from tfr_assets.reading.tensors.hand_over import HandedOver
 from tfr_assets.reading.tensors.media import decoder
-from tfr_assets.reading.tensors.op import register, tensors_of
 from tfr_assets.reading.tensors.serialized import parse_tensors
 from tfr_assets.reading.tensors.spec import Tensors, element_spec
 from tfr_assets.records.schema.features import SERIALIZED, FeatureSpec
@@ -35,14 +38,14 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     does.
 
     Raises:
-        ConfigError: Records are tf.SequenceExamples, which are not decoded here; or TensorFlow takes no op of ours.
+        ConfigError: Records are tf.SequenceExamples, which are not decoded here.
     """
-    register()
+    tensors_of = _tensors_of()
     size = options.batch_size
     names, share = tuple(files.features.columns), share_of(files.records, options.shard)
     window = -(-options.shuffle // size) * size or size
     static = options.drop_remainder and not options.shuffle
-    tensors = _Tensors(files.features, size if static else None)
+    tensors = _Tensors(files.features, size if static else None, tensors_of)
     skip, epochs = options.on_error == "skip", count()
     workers = options.cycle_length if is_remote(files.paths[0]) else _WORKERS
 
@@ -81,6 +84,21 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     return dataset.prefetch(tf.data.AUTOTUNE)
 
 
+@cache
+def _tensors_of() -> Callable[[tf.Tensor, Sequence[tf.DType]], list[tf.Tensor]]:
+    """Returns what makes tensors of what is handed over: the op, or slower code where TensorFlow does not take it."""
+    try:
+        op.register()
+    except op.OpRefused as refused:
+        warnings.warn(
+            f"reader 'columnar' is slower with TensorFlow {tf.__version__}, which is not as expected: {refused}. "
+            "Install a TensorFlow that tfr-assets was made for, or use reader='vectorized'",
+            RuntimeWarning, stacklevel=4,
+        )  # fmt: skip
+        return copied.tensors_of
+    return op.tensors_of
+
+
 def _shuffle(windows: tf.data.Dataset, features: FeatureSpec, options: ReadOptions) -> tf.data.Dataset:
     """Makes batches of windows, each a multiple of the batch's size but the last, in a random order."""
     size = options.batch_size
@@ -112,7 +130,13 @@ class _Tensors:
         data_types: What TensorFlow calls the type of each column's values.
     """
 
-    def __init__(self, features: FeatureSpec, rows: int | None) -> None:
+    def __init__(
+        self,
+        features: FeatureSpec,
+        rows: int | None,
+        tensors_of: Callable[[tf.Tensor, Sequence[tf.DType]], list[tf.Tensor]],
+    ) -> None:
+        self._tensors_of = tensors_of
         self._features = {name: parts[0] for name, parts in features.columns.items()}
         specs = element_spec(features, rows)
         for name, feature in self._features.items():
@@ -126,7 +150,7 @@ class _Tensors:
         """Returns the tensors of a batch that was handed over."""
         ranks = {name: getattr(spec, "ragged_rank", 0) for name, spec in self._specs.items()}
         dtypes = [dtype for name, spec in self._specs.items() for dtype in (*[tf.int64] * ranks[name], spec.dtype)]
-        fetched = iter(tensors_of(batch, dtypes))
+        fetched = iter(self._tensors_of(batch, dtypes))
         return {name: self._tensor(name, [next(fetched) for _ in range(ranks[name] + 1)]) for name in self._specs}
 
     def _tensor(self, name: str, parts: list[tf.Tensor]) -> tf.Tensor | tf.RaggedTensor:

@@ -15,6 +15,7 @@ values are one more.
 """
 
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numba import types
@@ -35,10 +36,8 @@ from tfr_assets.records.kernels.jit import (
 
 _INT64 = dtype_number("int64")
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 3, 8  # of tensorflow/c/tf_status.h
-_STRING_SIZE = (
-    24  # a TF_TString of tensorflow/core/platform/ctstring_internal.h, and how much of it holds a short string
-)
-_SHORT = 22
+STRING_SIZE = 24  # a TF_TString of tensorflow/core/platform/ctstring_internal.h, and what of it holds a short string
+SHORT = 22
 _NO_ROOM = int.from_bytes(b"no room\0", "little")
 
 _word, _int = types.int64, types.int32
@@ -62,6 +61,9 @@ _new_status, _delete_status, _set_status, _code, _input, _outputs, _allocate, _d
 _malloc = types.ExternalFunction("malloc", _word(_word))
 
 
+_tables: "WeakValueDictionary[int, HandedOver]" = WeakValueDictionary()
+
+
 class HandedOver:
     """Some rows, until TensorFlow has its own copy of them.
 
@@ -72,6 +74,8 @@ class HandedOver:
         problem: Fails the op with this message instead.
 
     Attributes:
+        columns: The columns.
+        problem: As given.
         batches: int64 of shape (n, 4): what the op takes, a row a batch.
     """
 
@@ -82,12 +86,14 @@ class HandedOver:
         starts = np.arange(0, rows, batch_size)
         self._done = np.zeros(len(starts), np.uint8)
         self._problem = np.frombuffer(problem.encode() + b"\0", np.uint8)
+        self.columns, self.problem = tuple(columns), problem
         self._held: list[Column] = [*columns]
         words = [address_of(self._done), address_of(self._problem) if problem else 0]
         for column, data_type in zip(columns, data_types, strict=True):
             words += self._words(column, data_type)
         self._table = np.array(words, np.int64)
         table = np.full(len(starts), address_of(self._table))
+        _tables[address_of(self._table)] = self
         self.batches = np.stack([table, np.arange(len(starts)), starts, np.minimum(starts + batch_size, rows)], 1)
 
     def _words(self, column: Column, data_type: int) -> list[int]:
@@ -96,7 +102,7 @@ class HandedOver:
             levels.append(self._keep(column.offsets))
             column = column.values
         if isinstance(column, Strings):
-            size, offsets, data, inner = _STRING_SIZE, self._keep(column.offsets), column.data, column.inner
+            size, offsets, data, inner = STRING_SIZE, self._keep(column.offsets), column.data, column.inner
         else:
             size, offsets, data, inner = column.itemsize, 0, column, column.shape[1:]
         start = self._keep(data)
@@ -105,6 +111,15 @@ class HandedOver:
     def _keep(self, array: np.ndarray) -> int:
         self._held.append(array := np.ascontiguousarray(array))
         return address_of(array)
+
+    @staticmethod
+    def at(table: int) -> "HandedOver":
+        """Returns what is handed over by a table, given by its address."""
+        return _tables[table]
+
+    def fetch(self, number: int) -> None:
+        """Says that a batch was copied, as the kernel does."""
+        self._done[number] = 1
 
     @property
     def fetched(self) -> bool:
@@ -181,7 +196,7 @@ def _put_strings(offsets, count, data, stop, target):
     for i in range(count):
         end = load_i64(offsets + i * 8 + 8)
         size, source = end - start, data + start
-        if size <= _SHORT:
+        if size <= SHORT:
             if i + 1 < count and source + 32 <= stop:  # runs over into the next string, which is not there yet
                 copy_32(target + 1, source)
             else:
@@ -199,5 +214,5 @@ def _put_strings(offsets, count, data, stop, target):
             store_i64(target + 8, room - 1)
             store_i64(target + 16, place)
         start = end
-        target += _STRING_SIZE
+        target += STRING_SIZE
     return True

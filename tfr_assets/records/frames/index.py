@@ -13,7 +13,17 @@ import numpy as np
 
 from tfr_assets.records.frames.manifest import FRAMING, IndexChecksum
 from tfr_assets.records.kernels.crc32c import crc32c
-from tfr_assets.records.kernels.jit import address_of, inlined, kernel, leading_zeros, load_i64, store_u8, store_u64
+from tfr_assets.records.kernels.jit import (
+    address_of,
+    inlined,
+    kernel,
+    leading_zeros,
+    load_i64,
+    load_u8,
+    store_i64,
+    store_u8,
+    store_u64,
+)
 
 _BLOCK = 4 << 20  # bytes of text at a time: memory does not grow with the file
 _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
@@ -167,10 +177,30 @@ def _read_parts(path: Path, checksum: IndexChecksum | None = None) -> Iterator[n
 
 
 def _parse(lines: bytes, path: Path) -> np.ndarray:
-    count = lines.count(b"\n") + 1
-    if lines.translate(None, b"0123456789 \n"):
-        raise ValueError(f"{path} is not an index: it holds more than digits")
-    numbers = np.fromstring(lines.decode("ascii"), np.int64, sep=" ")
-    if numbers.size != 2 * count or lines.count(b" ") != count:
-        raise ValueError(f"{path} is not an index: a line is not 'offset size'")
-    return numbers.reshape(-1, 2)
+    numbers = np.empty((lines.count(b"\n") + 1, 2), np.int64)
+    text = np.frombuffer(lines + b"\n", np.uint8)
+    wrong = _scan_lines(address_of(text), text.size, address_of(numbers))
+    if wrong >= 0:
+        line = lines.split(b"\n", wrong + 1)[wrong][:_LINE].decode(errors="replace")
+        raise ValueError(f"{path} is no index: line {line!r} is not 'offset size'")
+    return numbers
+
+
+@kernel("int64(int64, int64, int64)")
+def _scan_lines(text, size, numbers):
+    """Reads lines of two numbers each; returns the number of the first line that is something else, or -1."""
+    at, line = np.int64(0), np.int64(0)
+    while at < size:
+        for field in range(2):
+            value, digits = np.int64(0), np.int64(0)
+            while at < size and digits < 19 and np.uint8(48) <= load_u8(text + at) <= np.uint8(57):
+                value = value * 10 + np.int64(load_u8(text + at) - np.uint8(48))
+                at += 1
+                digits += 1
+            end = np.uint8(10) if field else np.uint8(32)
+            if digits == 0 or value < 0 or at == size or load_u8(text + at) != end:
+                return line
+            store_i64(numbers + line * 16 + field * 8, value)
+            at += 1
+        line += 1
+    return np.int64(-1)

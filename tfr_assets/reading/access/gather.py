@@ -1,0 +1,197 @@
+"""Records by number, from all files of a dataset, into one buffer, in the order asked."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from tfr_assets.errors import DamagedFile
+from tfr_assets.reading.access.open_files import OpenFile, OpenFiles
+from tfr_assets.records.frames.gather import Runs, check_frames
+from tfr_assets.records.frames.scan import Fault, FaultKind
+from tfr_assets.records.frames.segments import stale
+from tfr_assets.records.kernels.jit import PADDING
+
+_HEADER = 12
+_RUNS_A_THREAD = 256  # fewer are read before a thread has started
+
+Memory = Callable[[int], np.ndarray]
+"""Gives at least so many bytes, uint8, for as long as the records are used."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Records side by side.
+
+    Attributes:
+        buffer: uint8, which holds all of them.
+        frames: int64 of shape (n, 3): start in the buffer and size of each record, and its number, as they were asked
+            for, less those that are damaged.
+        faults: What is wrong with these, by number, in ascending order.
+    """
+
+    buffer: np.ndarray
+    frames: np.ndarray
+    faults: Mapping[int, Fault]
+
+
+class Source(Protocol):
+    """Where records come from."""
+
+    def gather(self, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
+        """Reads records, those of a file in ascending order, and those that lie together at once.
+
+        Args:
+            records: int64 of shape (n,): numbers of records, in any order, also several times.
+            memory: Where they go.
+            threads: How many read at once.
+
+        Raises:
+            StaleError: A file is not the one that was opened, or not any more.
+            DamagedFile: A file cannot be read.
+        """
+
+    def misfit(self, number: int, text: str) -> Fault:
+        """Returns the fault of a record that does not fit the feature spec."""
+
+
+class FileRecords:
+    """Records in files, each read when it is asked for. See `Source`.
+
+    Args:
+        files: The files.
+        firsts: int64 of shape (files + 1,): the number of each file's first record, and the number of all.
+    """
+
+    def __init__(self, files: OpenFiles, firsts: np.ndarray) -> None:
+        self._files, self._firsts = files, firsts
+
+    def gather(self, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
+        """See `Source`."""
+        order = np.argsort(records, kind="stable")
+        ascending = records[order]
+        frames = np.empty((len(records), 3), np.int64)
+        cuts = np.searchsorted(ascending, self._firsts).tolist()
+        parts: list[_Part] = []
+        target = 0
+        for index, (begin, stop) in enumerate(pairwise(cuts)):
+            if begin < stop:
+                file, first = self._files[index], int(self._firsts[index])
+                runs = Runs(file.bounds, first, ascending[begin:stop], order[begin:stop], frames, target)
+                parts.append(_Part(file, first, runs))
+                target = runs.end
+        buffer = memory(target + PADDING)
+        _read(parts, buffer, threads)
+        for part in parts:
+            part.file.check()
+        faults: dict[int, Fault] = {}
+        if wrong := check_frames(buffer, frames):
+            for at, kind in wrong.items():
+                number = int(frames[at, 2])
+                faults[number] = next(part for part in reversed(parts) if part.first <= number).fault(number, kind)
+            frames = np.delete(frames, list(wrong), 0)
+        return Gathered(buffer, frames, dict(sorted(faults.items())))
+
+    def misfit(self, number: int, text: str) -> Fault:
+        """See `Source`."""
+        index = int(np.searchsorted(self._firsts, number, "right")) - 1
+        file, record = self._files[index], number - int(self._firsts[index])
+        return Fault(file.path, record, int(file.bounds[record]) + _HEADER, FaultKind.FEATURES, text)
+
+
+class LoadedRecords:
+    """All records of some files, read and checked once and kept in memory. See `Source`.
+
+    Args:
+        source: The files.
+        count: Number of records.
+        threads: How many read at once.
+
+    Raises:
+        StaleError: A file is not the one that was opened.
+        DamagedFile: A file cannot be read.
+        MemoryError: They do not fit into memory.
+    """
+
+    def __init__(self, source: FileRecords, count: int, threads: int) -> None:
+        self._source = source
+        found = source.gather(np.arange(count), lambda size: np.empty(size, np.uint8), threads)
+        self._buffer, self._faults = found.buffer, found.faults
+        self._frames = np.zeros((count, 3), np.int64)
+        self._frames[found.frames[:, 2]] = found.frames
+
+    def gather(self, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
+        """See `Source`."""
+        frames, faults = self._frames[records], {}
+        if self._faults and len(wrong := np.intersect1d(records, list(self._faults))):
+            faults = {number: self._faults[number] for number in wrong.tolist()}
+            frames = frames[~np.isin(records, wrong)]
+        return Gathered(self._buffer, frames, faults)
+
+    def misfit(self, number: int, text: str) -> Fault:
+        """See `Source`."""
+        return self._source.misfit(number, text)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is read of one file."""
+
+    file: OpenFile
+    first: int
+    runs: Runs
+
+    def fault(self, number: int, kind: FaultKind) -> Fault:
+        """Returns what is wrong with a record.
+
+        Raises:
+            StaleError: It is another record than the index says.
+        """
+        record = number - self.first
+        start, end = self.file.bounds[record : record + 2].tolist()
+        if end > self.file.size:
+            kind = FaultKind.TRUNCATED_RECORD
+        elif kind is FaultKind.CONTENT:
+            raise stale(self.file.path)
+        offset = start + _HEADER if kind is FaultKind.DATA_CRC else start
+        return Fault(self.file.path, record, offset, kind)
+
+
+def _read(parts: Sequence[_Part], buffer: np.ndarray, threads: int) -> None:
+    """Reads all runs of all parts, each thread its share of them."""
+    total = sum(len(part.runs) for part in parts)
+    threads = max(1, min(threads, total // _RUNS_A_THREAD))
+    errors: list[BaseException] = []
+
+    def work(first: int, stop: int) -> None:
+        before = 0
+        for part in parts:
+            count = len(part.runs)
+            begin, end = max(first - before, 0), min(stop - before, count)
+            before += count
+            if begin < end:
+                try:
+                    part.runs.read(part.file.descriptor, buffer, begin, end)
+                except OSError as error:
+                    raise DamagedFile(f"{part.file.path}: cannot be read: {error.strerror or error}") from error
+
+    def catch(first: int, stop: int) -> None:
+        try:
+            work(first, stop)
+        except BaseException as error:
+            errors.append(error)
+
+    bounds = [total * index // threads for index in range(threads + 1)]
+    others = [
+        threading.Thread(target=catch, args=share, name="tfr-gather", daemon=True) for share in pairwise(bounds[1:])
+    ]
+    for thread in others:
+        thread.start()
+    catch(0, bounds[1])
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[0]

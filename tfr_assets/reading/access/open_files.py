@@ -1,0 +1,207 @@
+"""Files that are open for random access: that each is what its manifest said, and stays it.
+
+A file is opened when the first of its records is asked for, and only if its manifest still is the one that was opened
+with the dataset: whoever replaces a file removes its manifest before and writes the new one last. From then on, its
+name must lead to the same, unchanged file. So records of two versions never mix, and each is where the index says,
+which the manifest vouches for, with both of its CRCs.
+
+A compressed file is decompressed once, into a temporary file without a name. Descriptors have no position that
+anything here depends on, so that threads and forked processes share them; no lock is held that a fork could copy.
+"""
+
+import os
+import resource
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tfr_assets.errors import DamagedFile
+from tfr_assets.layout import index_path
+from tfr_assets.reading.locate.record_files import RecordFiles
+from tfr_assets.records.frames.compression import CompressedInput, PlainInput, StreamFault
+from tfr_assets.records.frames.index import read_index
+from tfr_assets.records.frames.manifest import FRAMING, Manifest
+from tfr_assets.records.frames.scan import Fault, FaultKind, Scan, scan_stream
+from tfr_assets.records.frames.segments import is_replaced, stale
+from tfr_assets.records.frames.skipped import describe_faults
+from tfr_assets.records.kernels.digest import to_text
+
+_LEAST_OPEN = 32
+_PIECE = 1 << 20
+
+Identity = tuple[int, int, int, int]
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Returns what tells a file from any other, and from itself once it was written to."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+class OpenFile:
+    """A file of which records are read. Its descriptor is closed when nobody uses it any more.
+
+    Attributes:
+        path: The file.
+        descriptor: Its plain bytes.
+        bounds: int64 of shape (records + 1,): where each frame starts, and where the last one ends.
+        identity: What it was when it was opened.
+    """
+
+    def __init__(self, path: str, descriptor: int, identity: Identity) -> None:
+        self.path, self.descriptor = path, descriptor
+        self.identity = identity
+        self.bounds = np.zeros(1, np.int64)
+
+    @property
+    def size(self) -> int:
+        """Bytes that there are."""
+        return os.fstat(self.descriptor).st_size
+
+    def check(self) -> None:
+        """Makes sure that the name leads to this file, as it was opened.
+
+        Raises:
+            StaleError: It does not.
+        """
+        try:
+            now = identity_of(os.stat(self.path))  # noqa: PTH116 - with every batch, so that a Path would cost
+        except OSError as error:
+            raise stale(self.path) from error
+        if now != self.identity:
+            raise stale(self.path)
+
+    def decompressed(self, compression: str) -> "OpenFile":
+        """Returns the same file with what it holds, decompressed, in a temporary file without a name.
+
+        Raises:
+            DamagedFile: It is damaged, or there is no room for it.
+            OSError: It cannot be read.
+        """
+        stream, piece = CompressedInput(self.descriptor, compression), bytearray(_PIECE)
+        try:
+            with tempfile.TemporaryFile(buffering=0) as plain:
+                while got := stream.read_into(memoryview(piece)):
+                    plain.write(piece[:got])
+                return OpenFile(self.path, os.dup(plain.fileno()), self.identity)
+        except StreamFault as fault:
+            kind = FaultKind.TRUNCATED_STREAM if fault.truncated else FaultKind.DAMAGED_STREAM
+            raise DamagedFile(describe_faults([Fault(self.path, 0, fault.offset, kind, str(fault))])) from fault
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at exit, modules may be gone already
+        close(self.descriptor)
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What is known of a file without manifest.
+
+    Attributes:
+        identity: Which file it was.
+        bounds: As those of `OpenFile`.
+    """
+
+    identity: Identity
+    bounds: np.ndarray
+
+
+class OpenFiles:
+    """The files of a dataset, opened as they are needed. Any number of threads may use it.
+
+    Args:
+        files: The files.
+        scanned: Of files without manifest, by index: what each was when it was scanned.
+    """
+
+    def __init__(self, files: RecordFiles, scanned: Mapping[int, Scanned] | None = None) -> None:
+        self._files, self._scanned = files, scanned or {}
+        self._open: dict[int, OpenFile] = {}
+        self._bounds = {index: each.bounds for index, each in self._scanned.items()}
+        self._identities = {index: each.identity for index, each in self._scanned.items()}
+        self._most = max(_LEAST_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
+
+    def __getitem__(self, index: int) -> OpenFile:
+        """Returns a file, open.
+
+        Raises:
+            StaleError: It is not the one whose manifest was opened.
+            DamagedFile: It cannot be read, or has another size.
+        """
+        if found := self._open.get(index):
+            return found
+        opened = self._opened(index)
+        found = self._open.setdefault(index, opened)  # another thread may have been faster
+        for oldest in list(self._open)[: -self._most]:
+            self._open.pop(oldest, None)
+        return found
+
+    def close(self) -> None:
+        """Lets go of all files; whoever reads one at this moment keeps it until it is done."""
+        self._open.clear()
+
+    def _opened(self, index: int) -> OpenFile:
+        path, manifest = self._files.paths[index], self._files.manifests[index]
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and is_replaced(path, manifest):
+                raise stale(path) from error
+            raise DamagedFile(f"{path}: cannot be read: {error.strerror or error}") from error
+        file = OpenFile(path, descriptor, identity_of(os.fstat(descriptor)))
+        known = self._identities.setdefault(index, file.identity)
+        if known != file.identity or (index not in self._scanned and is_replaced(path, manifest)):
+            raise stale(path)
+        try:
+            if manifest.compression != "none":
+                file = file.decompressed(manifest.compression)
+            if index not in self._bounds:
+                self._bounds[index] = _bounds(file, manifest)
+        except OSError as error:
+            raise DamagedFile(f"{path}: cannot be read: {error.strerror or error}") from error
+        file.bounds = self._bounds[index]
+        return file
+
+
+def _bounds(file: OpenFile, manifest: Manifest) -> np.ndarray:
+    """Returns where a file's records are: by its index if that is the one that was written, else by a look at all.
+
+    Raises:
+        StaleError: The file holds other records.
+        DamagedFile: It has no valid index and is damaged.
+    """
+    try:
+        index = read_index(index_path(Path(file.path)), manifest.index) if manifest.index else None
+    except (OSError, ValueError):
+        index = None
+    if index is not None and len(index) == manifest.records:
+        bounds = np.zeros(len(index) + 1, np.int64)
+        bounds[:-1] = index[:, 0]
+        bounds[-1] = manifest.stream_bytes
+        return bounds
+    bounds, scan = scanned_bounds(file, manifest.max_record_bytes)
+    if scan.faults:
+        raise DamagedFile(
+            f"{describe_faults(scan.faults)}. Without a valid index, damaged files are only read in their order"
+        )
+    if (scan.records, to_text(scan.digest)) != (manifest.records, manifest.digest):
+        raise stale(file.path)
+    return bounds
+
+
+def scanned_bounds(file: OpenFile, max_record_bytes: int) -> tuple[np.ndarray, Scan]:
+    """Reads all of a file to find where its records are.
+
+    Returns:
+        The bounds of all intact records, as those of `OpenFile`; and what else was found.
+    """
+    sizes = []
+
+    def visit(_buffer: np.ndarray, frames: np.ndarray, _offset: int) -> None:
+        sizes.append(frames[:, 1] + FRAMING)
+
+    with os.fdopen(os.dup(file.descriptor), "rb", buffering=0) as own:  # the position is shared, but nobody needs it
+        os.lseek(own.fileno(), 0, os.SEEK_SET)
+        scan = scan_stream(PlainInput(own.fileno()), file.path, visit, max_record_bytes=max_record_bytes)
+    return np.cumsum(np.concatenate([[0], *sizes]), dtype=np.int64), scan

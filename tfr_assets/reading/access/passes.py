@@ -1,0 +1,81 @@
+"""A pass over some positions of an epoch, record by record, in any order."""
+
+import threading
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any
+
+from tfr_assets.reading.access.decode import RecordDecoder
+from tfr_assets.reading.access.left import Positions
+from tfr_assets.reading.access.options import BatchOptions
+from tfr_assets.reading.access.order import Order
+from tfr_assets.reading.native.read_ahead import Ahead
+from tfr_assets.reading.native.skipped_count import Tally
+from tfr_assets.records.examples.ranges import Columns
+from tfr_assets.records.frames.skipped import MOST_FAULTS, Skipped
+
+
+class AnyOrder:
+    """A pass over records in any order, a batch at a time. See `epochs.Pass`.
+
+    Args:
+        order: Which record comes at which position.
+        epoch: Number of the epoch.
+        share: The positions.
+        options: What is asked for; each worker is a thread that reads and decodes a batch.
+        new_decoder: Makes a decoder for a thread.
+        names: The columns, in their order.
+        convert: What becomes of each batch.
+    """
+
+    exact = True
+
+    def __init__(
+        self, order: Order, epoch: int, share: Positions, options: BatchOptions,
+        new_decoder: Callable[[], RecordDecoder], names: tuple[str, ...], convert: Callable[[Columns], Any],
+    ) -> None:  # fmt: skip
+        self._order, self._epoch, self._share = order, epoch, share
+        self._options, self._new_decoder, self._names, self._convert = options, new_decoder, names, convert
+        rest = len(share) % options.batch_size if options.drop_remainder else 0
+        self._stop = len(share) - rest
+        self._tally, self._own = Tally(), threading.local()
+        self._batches = self._run()
+
+    @property
+    def skipped(self) -> Skipped:
+        """See `epochs.Pass`."""
+        return self._tally.skipped
+
+    def __iter__(self) -> "AnyOrder":
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """See `epochs.Pass`."""
+        self._batches.close()
+
+    def _run(self) -> Generator[Any, None, None]:
+        tasks = (partial(self._decode, each) for each in self._share.part(0, self._stop).cut(self._options.batch_size))
+        ahead = Ahead(tasks, self._options.workers)
+        try:
+            for columns in ahead:
+                yield self._convert({name: columns[name] for name in self._names})
+        finally:
+            ahead.close()
+        self._tally.warn(self._stop)
+
+    def _decode(self, positions: Positions, put: Callable[[Columns], None]) -> None:
+        if not hasattr(self._own, "decoder"):
+            self._own.decoder = self._new_decoder()
+        records = self._order.records(self._epoch, positions.to_numpy())
+        columns, faults = self._own.decoder.decode(records)
+        if faults:
+            self._tally.add(Skipped(len(records) - rows_of(columns), tuple(faults.values())[:MOST_FAULTS]))
+        put(columns)
+
+
+def rows_of(columns: Columns) -> int:
+    """Returns the number of rows of columns."""
+    return len(next(iter(columns.values())))

@@ -1,0 +1,56 @@
+"""`tfr_assets.open`: what a program calls that reads records by number, without TensorFlow."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfr_assets.reading.locate.file_sets import FileChoice
+
+if TYPE_CHECKING:
+    from tfr_assets.reading.access.dataset import Dataset
+
+
+def open(
+    name: str | os.PathLike[str],
+    *,
+    split: str | None = None,
+    files: FileChoice | None = None,
+    columns: Sequence[str] | None = None,
+    in_memory: bool = False,
+    max_record_bytes: int | None = None,
+    root: Path | None = None,
+) -> "Dataset":
+    """Opens a dataset, to read any of its records by number, or batches in any order, without TensorFlow.
+
+    ```python
+    import tfr_assets
+
+    flights = tfr_assets.open("flights", columns=["distance", "carrier"])
+    flights[17], flights.take([5, 3], into="arrow"), len(flights)
+    ```
+
+    Manifests are opened now, files and their indexes when a record of them is asked for: 8 bytes a record stay in
+    memory. Compressed files are decompressed once, into temporary files.
+
+    Args:
+        name: Name of a dataset, or a path, as `tfr_assets.read` takes it.
+        split: Which split, such as `"train"`; None: the only one, or `train`.
+        files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
+        columns: Those to decode, in this order; None: all.
+        in_memory: Whether to read and check all records now and keep them, each process its own unless it is forked.
+            Then records come in any order about as fast as in their own.
+        max_record_bytes: Length beyond which a record is damage where a file without index is looked through.
+        root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
+
+    Raises:
+        ConfigError: There is no such dataset, path, split or column, or it is a URL.
+        StaleError: The files must be written (again) first: some are missing, or they are of several versions.
+        DamagedFile: A file is missing.
+        OutOfMemory: The records do not fit into memory, with `in_memory`.
+    """
+    from tfr_assets.reading.access.dataset import Dataset
+    from tfr_assets.reading.locate.files import locate
+
+    found = locate(name, files, root, split, sizes_must_fit=False)  # a cut file has records, and is noticed when read
+    return Dataset(found.with_limit(max_record_bytes), columns, in_memory)
