@@ -28,7 +28,8 @@ from tfr_assets import TFRecordDataset
 pytestmark = pytest.mark.xdist_group("commands")  # they share what `make run` has made
 ELSEWHERE = {
     "make run", "make ui", "pip install path/to/tfr-assets", "pip install --no-deps path/to/tfr-assets",
-    'pip install "pyarrow>=18" "numba>=0.61,<0.69" "numpy>=1.26" "click>=8.1" "rich>=13.7" "tensorflow>=2.20,<2.22"',
+    'pip install "pyarrow>=18" "numba>=0.61,<0.69" "numpy>=1.26" "pydantic>=2.10" "click>=8.1" "rich>=13.7" '
+    '"tensorflow>=2.20,<2.22"',
 }  # fmt: skip
 # What takes minutes; here it measures less.
 SHORTER = {"tfr bench readers": "--only columnar --only vectorized --repeats 1"}

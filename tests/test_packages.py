@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DAGSTER = (
     "dagster", "dagster_webserver", "dagster_dg_cli", "dagster_dg_core", "dagster_shared", "dagster_graphql",
-    "dagster_pipes", "grpc", "sqlalchemy", "alembic", "pydantic",
+    "dagster_pipes", "grpc", "sqlalchemy", "alembic",
 )  # fmt: skip
 TENSORFLOW = ("tensorflow", "keras", "google", "absl")
 OTHERS = (
