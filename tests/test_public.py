@@ -27,6 +27,13 @@ def test_looking_at_functions_imports_nothing_heavy() -> None:
     assert {"tensorflow", "numba", "pyarrow", "numpy", "dagster"}.isdisjoint(done.stdout.split())
 
 
+def test_what_dagster_looks_at_imports_no_compiled_kernels() -> None:
+    code = "import sys, tfr_assets; [getattr(tfr_assets, name) for name in dir(tfr_assets)]; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"tensorflow", "numba"}.isdisjoint(done.stdout.split())
+    assert tfr_assets.Dataset and tfr_assets.Mixture and tfr_assets.ResumableBatches  # for type hints
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_examples_run(name: str, tmp_path: Path) -> None:
     tfr_assets.write(TABLE, tmp_path / "names.tfrecord")

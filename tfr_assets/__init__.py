@@ -11,8 +11,9 @@ for batch in tfr_assets.batches("ids.tfrecord"):  # NumPy arrays, without Tensor
 tfr_assets.open("ids.tfrecord")[2]  # any record by number
 ```
 
-What is not listed in `__all__` is private. Importing this imports next to nothing: training code that reads needs no
-Dagster, a program that writes needs neither Dagster nor TensorFlow, and Dagster's code server needs no TensorFlow.
+What is not listed in `__all__` is private, but for what `open` and `mix` return: `Dataset`, `Mixture` and
+`ResumableBatches`. Importing this imports next to nothing: training code that reads needs no Dagster, a program that
+writes needs neither Dagster nor TensorFlow, and Dagster's code server needs no TensorFlow.
 """
 
 from importlib import import_module, metadata
@@ -39,22 +40,19 @@ from tfr_assets.writing.write import Written, write
 
 if TYPE_CHECKING:
     from tfr_assets.components.config.component import TFRecordDataset
-    from tfr_assets.reading.access.dataset import Dataset
-    from tfr_assets.reading.access.epochs import ResumableBatches
-    from tfr_assets.reading.access.mixture import Mixture
+    from tfr_assets.reading.access.dataset import Dataset as Dataset
+    from tfr_assets.reading.access.epochs import ResumableBatches as ResumableBatches
+    from tfr_assets.reading.access.mixture import Mixture as Mixture
     from tfr_assets.records.arrow.arrays import Ragged, Strings
     from tfr_assets.records.schema.feature_options import FeatureOptions
 
 __all__ = [
     "ConfigError",
     "DamagedFile",
-    "Dataset",
     "FeatureOptions",
-    "Mixture",
     "OutOfMemory",
     "OutOfRange",
     "Ragged",
-    "ResumableBatches",
     "SchemaError",
     "SourceChanged",
     "SourceError",
@@ -94,4 +92,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Lists what a program calls. Dagster imports all that is listed, to find components."""
     return sorted(__all__)

@@ -137,8 +137,10 @@ def wait_for_status(ui: Ui, run_id: str, *wanted: Status) -> None:
 def test_a_killed_run_of_the_terminal_ends_within_a_poll_and_lets_the_queue_go_on(ui: Ui) -> None:
     process = ui.terminal.start_held("run", "few")
     killed = ui.terminal.runs()[-1].run_id
+    assert run_of(ui, killed).tags["tfr/dataset"] == "few"
     waiting = ui.launch_raw()
     assert run_of(ui, waiting).tags["tfr/dataset"] == "few"  # though no job says so
+    time.sleep(3)  # the daemon looks every second
     assert run_of(ui, waiting).status is Status.QUEUED, (run_of(ui, killed), ui.log())
     os.kill(process.pid, signal.SIGKILL)
     ui.terminal.hold.unlink()

@@ -24,7 +24,7 @@ from dagster._utils.error import SerializableErrorInfo
 from sqlalchemy.exc import DBAPIError
 
 from tfr_assets.cli.signals import stop_signal, stopped_once
-from tfr_assets.components.assets.jobs import all_partitions, raw_job, readers_job, refresh_job
+from tfr_assets.components.assets.jobs import all_partitions, job_tags, raw_job, readers_job, refresh_job
 from tfr_assets.components.config.load import forget_definitions, load_definitions
 from tfr_assets.components.runs.dead_runs import TERMINAL_TAG, alive
 from tfr_assets.components.runs.held_apart import WAITING
@@ -194,6 +194,7 @@ def _create_run(
         run_id=run_id,
         run_config=_QUIET,
         tags={
+            **job_tags(dataset),  # which the queue counts the run by
             **(all_partitions(keys) if keys else {}),
             TERMINAL_TAG: f"{socket.gethostname()}, process {os.getpid()}",
             MAX_RETRIES_TAG: "0",  # the user at the terminal decides whether to run it again
