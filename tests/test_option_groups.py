@@ -69,6 +69,8 @@ def complaint(value: Any) -> str:
         ({"name": ""}, "fleet.car.name: expected text; found ''"),
         ({"name": "x", "nwe": True}, "fleet.car.nwe: not a setting (did you mean 'new'?). Known are name, wheels"),
         ({"name": "x", "colour": "red"}, "fleet.car.colour: is called `paint` here"),
+        ({"name": "x", "spare": None}, "fleet.car.spare: has no value; give it one, or leave it out"),
+        ({"name": "x", "wheels": [{"size": 9, "kind": ["summer"]}]}, "wheels[0].kind: ['summer'] is not known"),
         ({"name": "x", "new": 1}, "fleet.car.new: expected true or false; found 1"),
         ({"name": "old", "new": True}, "fleet.car.new: is not old"),
         ({"name": "x", "wheels": 3}, "fleet.car.wheels: expected a list of wheels; found 3"),
@@ -88,8 +90,15 @@ def test_a_mistake_is_told_with_its_path_and_the_remedy(value: Any, says: str) -
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    said = complaint({"wheels": [{"size": 0}, {"size": 9, "kind": 1}], "new": "no"})
-    for field in ("fleet.car.name: missing", "wheels[0].size: ", "wheels[1].kind: ", "fleet.car.new: "):
+    said = complaint({"wheels": [{"size": 0}, {"size": 9, "kind": 1}], "new": "no", "nam": 1, "colour": "red"})
+    for field in (
+        "car.nam: not a setting",
+        "car.colour: is called",
+        "fleet.car.name: missing",
+        "wheels[0].size: ",
+        "wheels[1].kind: ",
+        "fleet.car.new: ",
+    ):
         assert field in said
 
 

@@ -51,13 +51,27 @@ def options(name: str, hints: Mapping[str, str] | None = None) -> Callable[[type
             given: Any = (values.kwargs or {}) if isinstance(values, ArgsKwargs) else values
             if not isinstance(given, Mapping | group):
                 raise problem(f"expected a mapping with {either(known)}; found {given!r}")
+            wrong: dict[Any, str] = {}
             for key, value in given.items() if isinstance(given, Mapping) else ():
                 if key not in known:
-                    raise problem_at((_printable(str(key)),), (hints or {}).get(str(key)) or unknown(key, known), value)
+                    wrong[key] = (hints or {}).get(str(key)) or unknown(key, known)
+                elif value is None and given is values:  # Python code may give the default
+                    wrong[key] = "has no value; give it one, or leave it out"
+            details = [
+                InitErrorDetails(type=problem(text), loc=(_printable(str(key)),), input=given[key])
+                for key, text in wrong.items()
+            ]
+            if wrong:
+                rest = {key: value for key, value in given.items() if key not in wrong}
+                values = ArgsKwargs(values.args, rest) if isinstance(values, ArgsKwargs) else rest
             try:
-                return validate(values)
+                made = validate(values)
             except ValidationError as error:
-                raise moved(error, lambda location: location, f"missing. It takes {', '.join(known)}") from None
+                found = _details(error, lambda location: location, f"missing. It takes {', '.join(known)}")
+                details += [each for each in found if each.get("loc") or not wrong]
+            if details:
+                raise ValidationError.from_exception_data("options", details)
+            return made
 
         described: Any = cls
         validator: Any = classmethod(check_keys)
@@ -127,7 +141,8 @@ def mistakes(error: ValidationError, field: str = "") -> list[str]:
 
 def path_of(location: Location) -> str:
     """Returns the path of a field: `source.mixed.parts[0].path`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    named = (part for part in location if part != "[key]")  # pydantic's, after a key that is wrong itself
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in named).lstrip(".")
 
 
 def problem(text: str) -> PydanticCustomError:
@@ -147,7 +162,11 @@ def problem_at(location: Location, text: str, found: Any = None) -> ValidationEr
 
 def moved(error: ValidationError, move: Callable[[Location], Location], missing: str = "missing") -> ValidationError:
     """Returns the error with its fields elsewhere, and what to say of one that is not there."""
-    details = [
+    return ValidationError.from_exception_data(error.title, _details(error, move, missing))
+
+
+def _details(error: ValidationError, move: Callable[[Location], Location], missing: str) -> list[InitErrorDetails]:
+    return [
         InitErrorDetails(
             type=problem(missing if each["type"].startswith("missing") else each["msg"]),
             loc=move(each["loc"]),
@@ -155,7 +174,6 @@ def moved(error: ValidationError, move: Callable[[Location], Location], missing:
         )
         for each in error.errors(include_url=False)
     ]
-    return ValidationError.from_exception_data(error.title, details)
 
 
 def unknown(key: object, known: Collection[str]) -> str:
@@ -306,6 +324,14 @@ class Via:
 Text = Annotated[str, Strict(), Field(min_length=1), Expect("text")]
 Flag = Annotated[bool, Strict(), Expect("true or false")]
 ColumnName = Annotated[str, Strict(), Field(min_length=1), Expect("the name of a column")]
-Column = Annotated[str, BeforeValidator(str)]
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, bool):  # YAML reads yes, no, on and off as such
+        raise problem(f"the name {value!r} is not text; put it in quotes")
+    return str(value)
+
+
+Column = Annotated[str, BeforeValidator(_key)]
 """Names a column as a key: YAML reads some names as numbers."""
 Values = Annotated[Mapping[str, Any], Expect("names with values")]

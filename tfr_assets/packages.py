@@ -9,7 +9,7 @@ def is_installed(package: str) -> bool:
     """Whether a package can be imported; it is not imported."""
     try:
         return find_spec(package) is not None
-    except ImportError:  # of a finder that refuses
+    except (ImportError, ValueError):  # of a finder that refuses; of a module that was put in place of it
         return False
 
 

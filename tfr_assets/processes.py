@@ -46,4 +46,5 @@ def how_it_ended(code: int) -> str:
     """Returns what an exit code says: `was killed by signal 9 (SIGKILL)`, `ended with exit code 3`."""
     if code >= 0:
         return f"ended with exit code {code}"
-    return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+    names = {number.value: f" ({number.name})" for number in signal.Signals}
+    return f"was killed by signal {-code}{names.get(-code, '')}"

@@ -34,6 +34,16 @@ def complaint(attributes: dict[str, Any]) -> str:
             {"compression": "gzp"},
             "compression: 'gzp' is not known (did you mean 'gzip'?). Choose one of: none, gzip, zlib",
         ),
+        ({"compression": ["gzip"]}, "compression: ['gzip'] is not known (did you mean 'gzip'?)"),
+        ({"bench": {"readers": None}}, "bench.readers: has no value; give it one, or leave it out"),
+        ({"source": {"images": None, "path": "p/"}}, "source.images: has no value"),
+        ({"source": {"mixed": {"parts": [{"images": None}, "b.csv"]}}}, "source.mixed.parts[0].images: has no value"),
+        (
+            {"source": {"mixed": {"parts": ["b.csv"]}}},
+            "source.mixed.parts: expected a list of two or more sources; found ['b.csv']",
+        ),
+        ({"source": {"images": "p/", "path": "same"}}, "source.path: beside `images` nothing else is allowed"),
+        ({"splits": {True: 1.0}}, "the name True is not text; put it in quotes"),
         ({"compression": 3}, "Choose one of: none, gzip, zlib"),
         ({"schedule": "every day"}, "schedule: 'every day' is not a cron expression. Write minute, hour"),
         ({"schedule": "0 25 * * *"}, "schedule: '0 25 * * *' is not a cron expression"),
@@ -116,6 +126,18 @@ attributes:
     for field, line in (("source.images.sise", 6), ("bench.readers.batch_size", 10), ("owners.1", 13)):
         assert re.search(rf"attributes\.{re.escape(field)} at \S*defs\.yaml:{line}`?\n", said), field
     assert "source.images.sise: not a setting (did you mean 'size'?)" in said
+
+
+def test_what_a_template_becomes_is_told_with_the_line_of_its_field() -> None:
+    text = "type: tfr_assets.TFRecordDataset\nattributes:\n  source: a.parquet\n  shards: '{{ none }}'\n"
+    with create_defs_folder_sandbox() as sandbox:
+        folder = sandbox.scaffold_component(TFRecordDataset, defs_path="filled")
+        (folder / "defs.yaml").write_text(text)
+        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
+            pass
+        said = str(_first(caught.value))
+    assert "defs.yaml:4 - attributes.shards" in said
+    assert "shards: expected a whole number from 1 to 99999, such as 16, or shards: auto; found None" in said
 
 
 def test_a_name_that_no_file_can_have_is_refused() -> None:

@@ -43,8 +43,6 @@ _OTHER_STEPS = 6  # of a refresh, besides one per shard: raw, plan, commit, merg
 _ABOUT_READERS = ("readers", "reader_report")
 _READER_STEPS = 3  # readers, their checks, the report
 
-"""Called with what is being done, the number of steps done, and of all steps."""
-
 
 @dataclass
 class Made:

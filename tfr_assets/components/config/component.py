@@ -23,6 +23,7 @@ from tfr_assets.components.config.scaffold import DatasetScaffolder
 from tfr_assets.components.config.yaml_errors import render, yaml_model
 from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
+from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout
 from tfr_assets.option_groups import validate
 from tfr_assets.sources import check_watchable, seen_from
@@ -55,8 +56,12 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         Raises:
             ConfigError: What templates became is invalid.
         """
-        written = {name: render(context, getattr(model, name)) for name in model.model_fields_set}
-        component: Self = validate(cls, written, "")
+        written = {name: render(context.at_path(name), getattr(model, name)) for name in model.model_fields_set}
+        try:
+            component: Self = validate(cls, written, "")
+        except ConfigError as error:  # what is written was checked before; the line is that of the field
+            field = str(error).partition(":")[0].partition(".")[0].partition("[")[0]
+            raise context.at_path(field).build_resolve_fn_exc([str(error)], field, model) from None
         return component
 
     @classmethod

@@ -28,7 +28,7 @@ _Count = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
 
 def _shards(value: Any) -> int | dict[str, int] | None:
     """Returns the number of shards, of every split or by split; None for `auto`."""
-    if value == "auto" or value is None:
+    if isinstance(value, str) and value == "auto":
         return None
     for count in (counts := value.values() if isinstance(value, Mapping) else [value]):
         if type(count) is not int or not 1 <= count <= MAX_SHARDS:
@@ -127,7 +127,7 @@ class DatasetOptions(dg.Model):
             {"folder": ["train", "test"]},
         ],
     )
-    compression: Annotated[str, OneOf(COMPRESSIONS)] = Field(
+    compression: Annotated[str, OneOf(tuple(COMPRESSIONS))] = Field(
         default="none",
         description="`none`, `gzip` or `zlib`. `none` is by far the fastest to write and to read.",
         examples=["gzip"],

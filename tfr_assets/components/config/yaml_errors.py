@@ -91,9 +91,9 @@ def render(context: dg.ResolutionContext, value: Any) -> Any:
     Dagster's own resolution evaluates every text as a Python literal, which makes a column named "1" a number.
     """
     if isinstance(value, Mapping):
-        return {key: render(context, item) for key, item in value.items()}
+        return {key: render(context.at_path(key), item) for key, item in value.items()}
     if isinstance(value, list):
-        return [render(context, item) for item in value]
+        return [render(context.at_path(number), item) for number, item in enumerate(value)]
     return context.resolve_value(value) if _has_template(value) else value
 
 

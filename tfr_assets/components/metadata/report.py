@@ -100,8 +100,10 @@ def report_run_failure(look: Look, context: PlanOrchestrationContext, failure: d
         if failed.encode() in look.dataset.layout.report.read_bytes():
             return
     error = failure.step_failure_data.error
+    while error and error.cause:  # Dagster's own only says that there was one
+        error = error.cause
     step = str(failure.step_key).rpartition(".")[2]
-    says = f"{failed} at {step}: {error.message if error else 'its log says more'}"
+    says = f"{failed} at {step}: {error.message.strip() if error else 'its log says more'}"
     write_report(look, _Run(context.instance, context.dagster_run, context.log), failure=says)
 
 

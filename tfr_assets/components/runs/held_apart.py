@@ -84,9 +84,9 @@ class HeldApart(dg.Executor):
                         failed = True
                         failures.append(event)
                     yield event
-                for name in names if failures else ():
+                for name, failure in _first_by_dataset(failures, names).items():
                     if name in _held_apart:
-                        _held_apart[name].when_failed(plan_context, failures[0])
+                        _held_apart[name].when_failed(plan_context, failure)
             except GeneratorExit:
                 raise
             except BaseException:
@@ -95,6 +95,17 @@ class HeldApart(dg.Executor):
             finally:
                 if failed and is_stopped(run.run_id):  # else Dagster takes it for a failure
                     instance.report_run_canceling(run, "Stopped in the terminal.")
+
+
+def _first_by_dataset(failures: list[dg.DagsterEvent], names: list[str]) -> dict[str, dg.DagsterEvent]:
+    """Returns the first failure of each dataset of a run; a step is called after its dataset."""
+    first: dict[str, dg.DagsterEvent] = {}
+    for failure in failures:
+        step = str(failure.step_key)
+        owners = [name for name in names if re.match(rf"{re.escape(name)}_(_|check_(shards|merged|readers)$)", step)]
+        if owners:
+            first.setdefault(max(owners, key=len), failure)
+    return first
 
 
 def _datasets(context: PlanOrchestrationContext) -> list[str]:

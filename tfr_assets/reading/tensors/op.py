@@ -79,6 +79,8 @@ def _register_once() -> object:
         _register(library, _NAME, b"batch: int64", b"columns: types", kernel.address, b"types: list(type) >= 1")
     except OpRefused as refused:
         return refused
+    except (AttributeError, TypeError) as error:  # TensorFlow, numba or llvmlite have other functions than these
+        return OpRefused(f"{type(error).__name__}: {error}")
     return kernel, library, keep
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfr_assets.errors import StaleError
+from tfr_assets.errors import StaleError, TfrError
 from tfr_assets.sources.landing.landed import SourceFile, is_count
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import Splits
@@ -132,6 +132,6 @@ class Inventory:
         try:
             if values is not None:
                 return cls.from_json(values)
-        except (ValueError, KeyError, TypeError, AttributeError, OSError):  # OSError: of Arrow, for a schema
+        except (TfrError, ValueError, KeyError, TypeError, AttributeError, OSError):  # OSError: of Arrow, for a schema
             pass
         raise StaleError(f"{path}: is damaged, or not an inventory of this version. Materialize raw again.")

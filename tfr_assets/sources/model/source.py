@@ -56,7 +56,7 @@ class Source:
     def chosen(self) -> SourceOptions:
         """What YAML says of it, checked; of a kind, its options are in the field of this name."""
         if self.kind == TABLE:
-            said: Any = {name: getattr(self, name) for name in _OF_TABLES}
+            said: Any = {name: value for name in _OF_TABLES if (value := getattr(self, name)) is not None}
         elif isinstance(self.options, Mapping):
             place = {"path": self.path, "storage_options": self.storage_options}
             said = {self.kind: {**{name: value for name, value in place.items() if value}, **self.options}}

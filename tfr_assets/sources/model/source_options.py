@@ -3,9 +3,9 @@
 from dataclasses import fields
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from tfr_assets.option_groups import ColumnName, Expect, OneOf, Shorthand, options, problem_at
+from tfr_assets.option_groups import ColumnName, Expect, OneOf, Shorthand, options, problem, problem_at
 from tfr_assets.sources.model.audio_options import AudioOptions
 from tfr_assets.sources.model.image_options import ImageOptions
 from tfr_assets.sources.model.kinds import KINDS
@@ -50,7 +50,8 @@ class FilesOptions(TableOptions):
             return super().__post_init__()
         for name in (*KINDS, *(field.name for field in fields(TableOptions))):
             value = getattr(self, name, None)
-            if name != self.kind and value and value not in ("same", FormatOptions()):
+            is_default = (name == "columns" and value == "same") or value == FormatOptions()
+            if name != self.kind and value and not is_default:
                 text = f"beside `{self.kind}` nothing else is allowed; move it into `{self.kind}`"
                 raise problem_at((name,), text, value)
         return None
@@ -87,6 +88,12 @@ class PartOptions(FilesOptions):
             raise problem_at(("key",), "has no meaning for files, whose names are the keys; remove it")
 
 
+def _two_or_more(parts: tuple[PartOptions, ...]) -> tuple[PartOptions, ...]:
+    if len(parts) < 2:
+        raise problem(f"expected a list of two or more sources; found {len(parts)}")
+    return parts
+
+
 @options("source.mixed")
 class MixedOptions:
     """Several sources, joined by key into one record.
@@ -99,7 +106,7 @@ class MixedOptions:
 
     parts: Annotated[
         tuple[Annotated[PartOptions, PATH], ...],
-        Field(min_length=2),
+        AfterValidator(_two_or_more),
         Expect("a list of two or more sources", deep=False),
     ] = Field(examples=[[{"images": "photos/"}, {"text": "captions/"}, {"table": "facts.csv"}]])
     key: _Name = Field(default="key", examples=["id"])
