@@ -23,7 +23,7 @@ ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/python -m tfr_assets.cli.ui $${PORT:-3000}
 
 test: $(VENV)/.dev ## run all tests
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+	@$(BIN)/python -m pytest -n auto --dist loadfile
 
 torture: $(VENV)/.dev ## crashes, kills, full disks, flipped bits at random, for minutes; prints its seed
 	@export TFR_TORTURE_SEED=$${TFR_TORTURE_SEED:-$$(date +%s)} TFR_TORTURE_SECONDS=$${TFR_TORTURE_SECONDS:-10}; \

@@ -25,7 +25,6 @@ from tests.waiting import wait_for
 from tfr_assets import TFRecordDataset
 
 # Commands that other tests run, or hold what they do: in this module, in tests/test_installed.py and test_packages.py.
-pytestmark = pytest.mark.xdist_group("commands")  # they share what `make run` has made
 ELSEWHERE = {
     "make run", "make ui", "pip install path/to/tfr-assets", "pip install --no-deps path/to/tfr-assets",
     'pip install "pyarrow>=18" "numba>=0.61,<0.69" "numpy>=1.26" "pydantic>=2.10" "click>=8.1" "rich>=13.7" '

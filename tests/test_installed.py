@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.xdist_group("installed")  # they share an environment
 
 
 @pytest.fixture(scope="module")
