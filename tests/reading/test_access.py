@@ -136,8 +136,12 @@ def test_what_is_no_number_of_a_record_is_refused(shared: Dataset, records: Any)
         shared.take(records)
     with pytest.raises(ConfigError, match="use 'raise' or 'skip'"):
         shared.take([0], on_error="pass")  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="into='numppy': use"):
+    with pytest.raises(ConfigError, match="into='numppy': use 'numpy', 'arrow', 'pandas', 'records' or 'bytes'"):
         shared.take([0], into="numppy")  # type: ignore[call-overload]
+    with pytest.raises(ConfigError, match="into='bytes': use 'numpy', 'arrow', 'pandas' or 'records'"):
+        shared.batches(into="bytes")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="there is no column 'nope'"):
+        shared.take([0], into="bytes", columns=["nope"])
 
 
 def test_what_is_in_memory_is_checked_once_and_stays(written: Written, source: pa.Table) -> None:
@@ -155,8 +159,9 @@ def test_what_is_in_memory_is_checked_once_and_stays(written: Written, source: p
     with pytest.warns(UserWarning, match="left out 1 of 100"):
         found = joined(damaged.batches(7, shuffle="global", columns=["id"], on_error="skip"))
     assert sorted(found["id"]) == [i for i in range(100) if i != lost]
-    with pytest.raises(DamagedFile, match="bytes, its manifest says"):
-        pickle.loads(pickle.dumps(damaged))  # as it loads the files again
+    again = pickle.loads(pickle.dumps(damaged))  # which loads the files again, as they are now
+    with pytest.raises(DamagedFile, match="truncated record"):
+        again[lost + 1]
 
 
 @pytest.mark.parametrize(
@@ -279,9 +284,27 @@ def test_a_pickled_dataset_is_the_same_or_refused(written: Written, source: pa.T
     )  # fmt: skip
     pickled = pickle.dumps(opened)
     assert len(pickled) < 1000
+    os.truncate(opened._files.paths[0], 100)
+    cut = pickle.loads(pickled)
+    assert cut[99]["id"] == 99
+    with pytest.raises(DamagedFile, match="truncated record"):
+        cut[5]
     written(table(99))
     with pytest.raises(StaleError, match="are not the files of the pickled dataset"):
         pickle.loads(pickled)
+
+
+def test_relative_paths_stay_those_of_the_folder_where_they_were_opened(
+    written: Written, source: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(source).folder
+    monkeypatch.chdir(folder.parent)
+    opened, batches = tfr_assets.open(f"./{folder.name}"), tfr_assets.batches(f"./{folder.name}", 50)
+    mixture, pickled = tfr_assets.mix({f"./{folder.name}": 1}), pickle.dumps(opened)
+    monkeypatch.chdir("/")
+    assert opened[3]["id"] == pickle.loads(pickled)[3]["id"] == 3
+    assert [int(i) for batch in batches for i in batch["id"]] == list(range(100))
+    assert sorted(int(i) for batch in mixture.batches(50) for i in batch["id"]) == list(range(100))
 
 
 def _ids(opened: Dataset, records: list[int]) -> list[int]:

@@ -80,7 +80,8 @@ def batches(
 
     Returns:
         An iterator, which can be stopped anywhere and continued on any number of workers: see its `state` and
-        `restore`. Its threads end when it is exhausted, fails, is closed, or is dropped.
+        `restore`. Its threads end when it is exhausted, fails, is closed, or is dropped. A process that is forked after
+            the first batch cannot go on with it.
 
     Raises:
         ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
@@ -94,19 +95,18 @@ def batches(
     from tfr_assets.reading.access.dataset import Dataset, fingerprint_of
     from tfr_assets.reading.access.epochs import ResumableBatches
     from tfr_assets.reading.access.options import BatchOptions
-    from tfr_assets.reading.access.order import order_of
+    from tfr_assets.reading.access.order import checked_shuffle, order_of
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.locate.record_files import RecordFiles
     from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
     from tfr_assets.reading.native.convert import converter
     from tfr_assets.reading.native.decoded_batches import Batches
 
-    shard = (0, 1) if shard is None else shard
     options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
-    skip = options.skip
+    batch_size, workers, skip = options.batch_size, options.workers, options.skip
     found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=not skip)
-    found = found.with_limit(max_record_bytes)
-    if shuffle:
+    found = found.absolute().with_limit(max_record_bytes)
+    if checked_shuffle(shuffle):
         return Dataset(found, columns).batches(shuffle=shuffle, seed=seed, **vars(options))
     if skip and even:
         raise ConfigError(

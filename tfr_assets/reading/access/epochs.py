@@ -120,7 +120,7 @@ class ResumableBatches:
                 "tfr_assets.open(…).batches(on_error='skip'), where they do"
             )
         place, order, options = self._place, self._place.order, self._options
-        taken, later = [*place.taken, [options.shard[1], place.given]], place.history[1:]
+        taken, later = [*place.taken, [options.worker[1], place.given]], place.history[1:]
         return State(
             self._fingerprint, order.shuffle, order.block, order.seed, place.epoch, taken, options.batch_size, later,
             place.stands_for_all,
@@ -188,7 +188,7 @@ def _run(place: _Place, options: BatchOptions, start: _Start) -> Generator[Any, 
     """Yields batches. It does not hold their iterator, so that dropping this one ends the threads at once."""
     while True:
         left = left_of(place.order.size, place.taken)
-        share = share_of_left(left, options.shard, options.even)
+        share = share_of_left(left, options.worker, options.even)
         place.fewest, most = _batches_of_workers(len(left), options)
         place.is_last = options.epochs is not None and place.epoch + 1 >= options.epochs
         place.now = start(place.order, place.epoch, share)
@@ -211,7 +211,7 @@ def _run(place: _Place, options: BatchOptions, start: _Start) -> Generator[Any, 
 
 def _batches_of_workers(left: int, options: BatchOptions) -> tuple[int, int]:
     """Returns how many batches a worker has of what is left of an epoch: at least, and at most."""
-    workers, size = options.shard[1], options.batch_size
+    workers, size = options.worker[1], options.batch_size
     shares = [left // workers, -(-left // workers)]
     if options.even:
         shares = [shares[0 if options.even == "drop" else 1]] * 2
