@@ -404,6 +404,7 @@ def test_a_started_iterator_is_not_continued_in_a_fork(opened: Dataset) -> None:
     read, write = os.pipe()
     if not (child := os.fork()):
         os.write(write, _next_of(batches).encode()[:1000])
+        batches.close()  # waits for nothing
         os._exit(0)
     os.waitpid(child, 0)
     os.close(write)

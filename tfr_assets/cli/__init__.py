@@ -380,8 +380,8 @@ def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
 
     try:
         found = compare(before, after)
-    except TfrError as error:  # whose code would be that of a difference
-        click.echo(f"tfr: {error}", err=True)
+    except (TfrError, MemoryError) as error:  # whose code would be that of a difference
+        click.echo(f"tfr: {str(error) or 'there is not enough memory for this'}", err=True)
         sys.exit(2)
     if as_json:
         _print_json(as_document(found))

@@ -67,9 +67,9 @@ class Dataset:
 
     A null is None for texts and integers, NaN for floats, and an empty array or list for lists, as in batches.
 
-    Any number of threads may use it, and forked processes; an iterator of batches goes on only in the process that began
-    it. It can be pickled: the files are opened again then, and must be the same. Both CRCs of each record are checked,
-    and a file that is replaced meanwhile is noticed.
+    Any number of threads may use it, and forked processes; an iterator of batches goes on only in the process that
+    began it. It can be pickled: the files are opened again then, and must be the same. Both CRCs of each record are
+    checked, and a file that is replaced meanwhile is noticed.
 
     Args:
         files: The files.
