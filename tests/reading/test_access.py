@@ -1,9 +1,14 @@
 """`tfr_assets.open`: any record by number, as `batches` gives it, or an error that names the record."""
 
+import contextlib
 import multiprocessing
 import os
 import pickle
+import resource
 import shutil
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -131,8 +136,12 @@ def test_what_is_no_number_of_a_record_is_refused(shared: Dataset, records: Any)
         shared.take(records)
     with pytest.raises(ConfigError, match="use 'raise' or 'skip'"):
         shared.take([0], on_error="pass")  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="into='numppy': use"):
+    with pytest.raises(ConfigError, match="into='numppy': use 'numpy', 'arrow', 'pandas', 'records' or 'bytes'"):
         shared.take([0], into="numppy")  # type: ignore[call-overload]
+    with pytest.raises(ConfigError, match="into='bytes': use 'numpy', 'arrow', 'pandas' or 'records'"):
+        shared.batches(into="bytes")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="there is no column 'nope'"):
+        shared.take([0], into="bytes", columns=["nope"])
 
 
 def test_what_is_in_memory_is_checked_once_and_stays(written: Written, source: pa.Table) -> None:
@@ -150,8 +159,9 @@ def test_what_is_in_memory_is_checked_once_and_stays(written: Written, source: p
     with pytest.warns(UserWarning, match="left out 1 of 100"):
         found = joined(damaged.batches(7, shuffle="global", columns=["id"], on_error="skip"))
     assert sorted(found["id"]) == [i for i in range(100) if i != lost]
-    with pytest.raises(DamagedFile, match="bytes, its manifest says"):
-        pickle.loads(pickle.dumps(damaged))  # as it loads the files again
+    again = pickle.loads(pickle.dumps(damaged))  # which loads the files again, as they are now
+    with pytest.raises(DamagedFile, match="truncated record"):
+        again[lost + 1]
 
 
 @pytest.mark.parametrize(
@@ -274,9 +284,27 @@ def test_a_pickled_dataset_is_the_same_or_refused(written: Written, source: pa.T
     )  # fmt: skip
     pickled = pickle.dumps(opened)
     assert len(pickled) < 1000
+    os.truncate(opened._files.paths[0], 100)
+    cut = pickle.loads(pickled)
+    assert cut[99]["id"] == 99
+    with pytest.raises(DamagedFile, match="truncated record"):
+        cut[5]
     written(table(99))
     with pytest.raises(StaleError, match="are not the files of the pickled dataset"):
         pickle.loads(pickled)
+
+
+def test_relative_paths_stay_those_of_the_folder_where_they_were_opened(
+    written: Written, source: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(source).folder
+    monkeypatch.chdir(folder.parent)
+    opened, batches = tfr_assets.open(f"./{folder.name}"), tfr_assets.batches(f"./{folder.name}", 50)
+    mixture, pickled = tfr_assets.mix({f"./{folder.name}": 1}), pickle.dumps(opened)
+    monkeypatch.chdir("/")
+    assert opened[3]["id"] == pickle.loads(pickled)[3]["id"] == 3
+    assert [int(i) for batch in batches for i in batch["id"]] == list(range(100))
+    assert sorted(int(i) for batch in mixture.batches(50) for i in batch["id"]) == list(range(100))
 
 
 def _ids(opened: Dataset, records: list[int]) -> list[int]:
@@ -319,6 +347,78 @@ def test_few_files_are_open_at_once(written: Written, monkeypatch: pytest.Monkey
     opened.close()
     assert open_files() == before
     assert opened[59]["id"] == 59
+
+
+_LIMITED = """
+import json, os, resource, sys
+import tfr_assets
+
+folder, most = sys.argv[1], int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+opened = tfr_assets.open(folder, files="shards")
+opened.take([1])
+held = [os.dup(0) for _ in range(int(sys.argv[3]))]
+try:
+    ids = [int(i) for batch in opened.batches(100, shuffle="global", workers=2) for i in batch["id"]]
+    print(json.dumps(sorted(ids) == list(range(len(opened)))))
+except tfr_assets.errors.ConfigError as error:
+    print(error)
+"""
+
+
+def test_more_files_are_read_than_may_be_open(written: Written) -> None:
+    folder = written(table(300), shards=300).folder
+
+    def run(most: int, held: int) -> str:
+        command = [sys.executable, "-c", _LIMITED, str(folder), str(most), str(held)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120).stdout.strip()
+
+    assert run(150, 0) == "true"
+    assert "Too many open files (the limit of this process is 150)" in run(150, 135)
+
+
+def test_a_file_that_cannot_be_opened_is_not_said_to_be_replaced(written: Written, source: pa.Table) -> None:
+    folder = written(source).folder
+    tfr_assets.open(folder).take([0], into="bytes")  # so that all is loaded
+    opened = tfr_assets.open(folder)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.dup(0)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 50, limits[1]))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        for _ in range(2):  # the file cannot be opened; then it can, but its manifest cannot
+            with pytest.raises(ConfigError, match=r"Too many open files .*`ulimit -n`"):
+                opened.take([0], into="bytes")
+            os.close(held.pop())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for each in held:
+            os.close(each)
+    assert len(opened.take([0], into="bytes")) == 1
+
+
+_FULL = """
+import resource, signal, sys
+import tfr_assets
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+opened = tfr_assets.open(sys.argv[1])
+most = opened.manifests[0].stream_bytes - 100
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+try:
+    print(opened[0])
+except tfr_assets.errors.WriteError as error:
+    print(error)
+"""
+
+
+def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    tfr_assets.write({"id": range(3000)}, path, compression="gzip")
+    run = subprocess.run([sys.executable, "-c", _FULL, str(path)], capture_output=True, text=True, check=True)
+    assert f"{path} cannot be decompressed into the temporary folder {tempfile.gettempdir()}: " in run.stdout
 
 
 def test_records_that_only_tensorflow_decodes_are_given_as_bytes(written: Written) -> None:

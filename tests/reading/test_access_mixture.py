@@ -1,6 +1,9 @@
 """`tfr_assets.mix`: exact shares, the same in every run, continued anywhere; an end that is said."""
 
+import pickle
+import shutil
 from collections import Counter
+from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -131,6 +134,33 @@ def test_a_mixture_goes_on_anywhere_on_any_workers(folder: Path, until: Any) -> 
     assert [*before, *chain(*rest)] == whole
     with pytest.raises(StaleError, match="of other data"):
         mixture(folder, {"a": 1, "b": 1}, until=until).batches(8).restore(first.state())
+
+
+def test_a_pickled_mixture_is_the_same_or_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    mixed = mixture(tmp_path / "copy", {"a": 2, "b": 1}, until="all", seed=3, columns=["id"])
+    pickled = pickle.dumps(mixed)
+    again = pickle.loads(pickled)
+    assert (again.quotas, again.fingerprint) == (mixed.quotas, mixed.fingerprint)
+    batches = again.batches(8)
+    some = ids(islice(batches, 2))
+    rest = mixed.batches(8)
+    rest.restore(batches.state())
+    assert some + ids(rest) == ids(mixed.batches(8))
+    tfr_assets.write({"id": [1], "name": ["x"]}, tmp_path / "copy" / "b.tfrecord")
+    with pytest.raises(StaleError, match="are not the datasets of the pickled mixture"):
+        pickle.loads(pickled)
+
+
+def test_weights_are_any_real_numbers(folder: Path) -> None:
+    for half in (0.5, np.float32(0.5), np.int64(1), Fraction(1, 2)):
+        assert list(mixture(folder, {"a": half, "b": half}).quotas.values()) == [1, 1]  # type: ignore[dict-item]
+    for wrong in (10**400, 1e308, "1", None, [1]):
+        with pytest.raises(ConfigError, match="must be positive numbers"):
+            mixture(folder, {"a": wrong, "b": wrong})  # type: ignore[dict-item]
+    path = folder / "a.tfrecord"
+    with pytest.raises(ConfigError, match=r"a.tfrecord' is given twice"):
+        tfr_assets.mix({path: 1, str(path): 1})
 
 
 def test_what_cannot_be_mixed_is_said(folder: Path, tmp_path: Path) -> None:

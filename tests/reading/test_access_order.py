@@ -1,8 +1,10 @@
 """Orders are permutations, each epoch another, reached anywhere without a list; how well they shuffle is measured."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -137,7 +139,9 @@ def test_a_batch_can_be_any_kind(written: Written) -> None:
     "wrong",
     [
         {"shuffle": "all"}, {"shuffle": -1}, {"shuffle": 1.5}, {"seed": 1.5}, {"seed": None}, {"epochs": 0},
-        {"even": "pat"}, {"even": True}, {"shard": (2, 2)}, {"on_error": "pass"}, {"workers": 0}, {"batch_size": 0},
+        {"shuffle": 2**70}, {"shuffle": np.array([1, 2])}, {"shuffle": []}, {"seed": True}, {"batch_size": 1.0},
+        {"batch_size": np.int64(0)}, {"shard": (0, 1.0)}, {"shard": np.array([0, 2])}, {"even": "pat"}, {"even": True},
+        {"shard": (2, 2)}, {"on_error": "pass"}, {"workers": 0}, {"batch_size": 0},
     ],
     ids=str,
 )  # fmt: skip
@@ -145,6 +149,22 @@ def test_what_cannot_be_is_refused_at_once(written: Written, wrong: dict[str, An
     opened = tfr_assets.open(written(table(9)).folder)
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         opened.batches(**{"shuffle": "global", **wrong})
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        tfr_assets.batches(opened._files, **{"shuffle": "global", **wrong})
+
+
+def test_numbers_may_be_those_of_numpy(written: Written) -> None:
+    opened = tfr_assets.open(written(table(30)).folder)
+    for get in (opened.batches, partial(tfr_assets.batches, opened._files)):
+        for shuffle in (0, 7):
+            plain = get(4, shuffle=shuffle, seed=3, shard=(1, 2), epochs=2)
+            batches = get(
+                np.int64(4), shuffle=np.int32(shuffle), seed=np.uint8(3), shard=(np.int64(1), np.int64(2)),
+                epochs=np.int16(2), workers=np.int64(1),
+            )  # fmt: skip
+            assert [batch["id"].tolist() for batch in batches] == [batch["id"].tolist() for batch in plain]
+            assert json.loads(json.dumps(batches.state())) == plain.state()
+        assert len(list(get(30, shard=None))) == 1
 
 
 def test_no_list_of_a_billion_records_is_kept() -> None:

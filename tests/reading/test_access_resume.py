@@ -1,10 +1,15 @@
 """Stopped anywhere and continued, on any number of workers: what was left comes, once each, in the order it had."""
 
+import gc
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +26,9 @@ from tfr_assets.layout import Layout
 from tfr_assets.reading.access.dataset import Dataset
 from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.left import Positions, left_of, share_of_left
+from tfr_assets.reading.access.options import BatchOptions
+from tfr_assets.reading.access.order import Order, order_of
+from tfr_assets.records.frames.skipped import Skipped
 
 from .datasets import write_dataset
 from .test_access import flip
@@ -217,6 +225,17 @@ def test_a_state_of_other_data_or_order_is_refused(opened: Dataset, written: Wri
         ({"taken": [[2, [5]]]}, "the state is damaged"),
         ({"taken": "x"}, "the state is damaged"),
         ({"taken": []}, "the state is damaged"),
+        ({"taken": [[2, [3, 2]]]}, "the state is damaged"),
+        ({"taken": [[1, [[3]]]]}, "the state is damaged"),
+        ({"taken": [[True, True]]}, "the state is damaged"),
+        ({"taken": [[1, 3.0]]}, "the state is damaged"),
+        ({"later": 5}, "the state is damaged"),
+        ({"later": [5]}, "the state is damaged"),
+        ({"later": [[[1, [[]]]]]}, "the state is damaged"),
+        ({"stands_for_all": "x"}, "the state is damaged"),
+        ({"shuffle": [1]}, "the state is damaged"),
+        ({"fingerprint": [1]}, "the state is damaged"),
+        ({"seed": [1]}, "the state is damaged"),
         ({"more": 1}, "the state is damaged.*more"),
     ],
 )
@@ -224,6 +243,8 @@ def test_what_is_no_state_is_refused(opened: Dataset, wrong: dict[str, Any], mes
     state = opened.batches(5).state()
     with pytest.raises(ConfigError, match=message):
         opened.batches(5).restore({**state, **wrong})
+    with pytest.raises(ConfigError, match=message):
+        opened.batches(5).restore([{**state, **wrong}] * 2)
 
 
 @pytest.mark.parametrize("wrong", [None, "x", 5, {}, [], [{}]])
@@ -240,8 +261,156 @@ def test_states_that_do_not_belong_together_are_refused(opened: Dataset) -> None
 
     with pytest.raises(ConfigError, match="there are 2 states, but 3 workers"):
         opened.batches(30).restore([state((0, 3), 1), state((1, 3), 1)])
-    with pytest.raises(ConfigError, match="not of the same epoch"):
-        opened.batches(30).restore([state((0, 2), 1), state((1, 2), 3)])
+    other = {**state((1, 2), 1), "seed": 1}
+    with pytest.raises(ConfigError, match="not of the same batches of the same data"):
+        opened.batches(30).restore([state((0, 2), 1), other])
+    far = {**state((1, 2), 1), "epoch": 5000}
+    with pytest.raises(ConfigError, match=r"5000 epochs apart.*even='drop'"):
+        opened.batches(30).restore([state((0, 2), 1), far])
+    elsewhere = {**state((1, 2), 1), "taken": [[2, 3], [2, 30]]}
+    with pytest.raises(ConfigError, match="did not begin at the same place"):
+        opened.batches(30).restore([state((0, 2), 1), elsewhere])
+
+
+@given(
+    batch_size=st.integers(1, 40), native=st.booleans(), rest=st.integers(1, 4),
+    steps=st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=4), min_size=1, max_size=3),
+)  # fmt: skip
+@examples(60)
+def test_no_record_is_lost_or_repeated_when_workers_are_in_different_epochs(
+    opened: Dataset, batch_size: int, native: bool, rest: int, steps: list[list[int]]
+) -> None:
+    def some_epochs(worker: int, workers: int, state: Any) -> ResumableBatches:
+        shard, get = (worker, workers), partial(tfr_assets.batches, opened._files) if native else opened.batches
+        batches = get(batch_size, shuffle="global", epochs=5, shard=shard)
+        if state:
+            batches.restore(json.loads(json.dumps(state)))
+        return batches
+
+    states: list[dict[str, Any]] = []
+    found: list[int] = []
+    for counts in steps:
+        iterators = [some_epochs(worker, len(counts), states) for worker in range(len(counts))]
+        for batches, count in zip(iterators, counts, strict=True):
+            found += some(batches, count)
+        states = [batches.state() for batches in iterators]
+        for batches in iterators:
+            batches.close()
+    for worker in range(rest):
+        found += ids(some_epochs(worker, rest, states))
+    assert Counter(found) == dict.fromkeys(range(ROWS), 5)
+
+
+@given(
+    rows=st.integers(1, 40), batch_size=st.integers(1, 20), workers=st.integers(1, 4), steps=st.integers(0, 12),
+    epochs=st.integers(1, 3), even=st.sampled_from([None, "drop"]), drop=st.booleans(),
+)  # fmt: skip
+@examples(100)
+def test_one_state_stands_for_all_only_where_it_can(
+    rows: int, batch_size: int, workers: int, steps: int, epochs: int, even: Any, drop: bool
+) -> None:
+    """Passes are imitated by lists of positions: what is tested is where each worker is."""
+
+    class Imitation(list[list[int]]):
+        skipped = Skipped()
+
+        def __init__(self, _order: Order, _epoch: int, share: Positions) -> None:
+            batches = [part.to_numpy().tolist() for part in share.cut(batch_size)]
+            super().__init__(each for each in batches if not drop or len(each) == batch_size)
+
+        def close(self) -> None:
+            pass
+
+    def imitated(worker: int, workers: int, drop: bool = drop) -> ResumableBatches:
+        options = BatchOptions(batch_size, epochs=epochs, shard=(worker, workers), even=even, drop_remainder=drop)
+        return ResumableBatches("x", order_of(rows, 0, False, 0), options, Imitation)  # type: ignore[arg-type]
+
+    def positions(batches: Any) -> list[int]:
+        return [i for batch in batches for i in batch]
+
+    iterators = [imitated(worker, workers) for worker in range(workers)]
+    before = positions(chain.from_iterable(islice(batches, steps) for batches in iterators))
+    all_states = [batches.state() for batches in iterators]
+    rests = []
+    for state in [*all_states, all_states]:
+        again = imitated(0, 1)
+        try:
+            again.restore(state)
+        except ConfigError as error:
+            assert "of one of" in str(error) and even is None
+            continue
+        rests.append(sorted(positions(again)))
+    assert all(rest == rests[-1] for rest in rests)
+    if even is None and not drop:
+        assert Counter(before + rests[-1]) == dict.fromkeys(range(rows), epochs)
+
+
+def test_a_share_without_a_batch_ends(opened: Dataset, tmp_path: Path) -> None:
+    tfr_assets.write({"id": [1]}, tmp_path / "x.tfrecord")
+    one = tfr_assets.open(tmp_path / "x.tfrecord")
+    for shuffle in (False, "global"):
+        assert list(one.batches(4, shard=(0, 2), epochs=None, shuffle=shuffle)) == []
+        assert list(tfr_assets.batches(tmp_path / "x.tfrecord", 4, shard=(0, 2), epochs=None, shuffle=shuffle)) == []
+    assert list(opened.batches(64, epochs=None, drop_remainder=True)) == []
+    first = opened.batches(40, epochs=None)
+    next(first)
+    again = opened.batches(40, epochs=None, drop_remainder=True)
+    again.restore(first.state())
+    assert len(ids(islice(again, 3))) == 120  # the next epoch has batches
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_dropping_an_iterator_ends_its_threads_and_closes_its_files(written: Written, native: bool) -> None:
+    folder = written(table(60), compression="gzip").folder
+
+    def there() -> tuple[int, int]:
+        return sum(each.name == "tfr-decode" for each in threading.enumerate()), len([*Path("/proc/self/fd").iterdir()])
+
+    before = there()
+    gc.disable()
+    try:
+        batches = tfr_assets.batches(folder, 1) if native else tfr_assets.open(folder).batches(1, shuffle="global")
+        next(batches)
+        assert there()[0] > before[0]
+        del batches
+        assert there() == before
+    finally:
+        gc.enable()
+
+
+def test_states_do_not_grow_by_what_says_nothing(opened: Dataset) -> None:
+    state: Any = None
+    for _ in range(5):
+        states = []
+        for worker in range(3):
+            batches = opened.batches(5, shard=(worker, 3))
+            if state:
+                batches.restore(state)
+            states.append(batches.state())
+        state = states
+    assert state[0]["taken"] == [[3, 0]]
+
+
+def _next_of(batches: ResumableBatches) -> str:
+    try:
+        return str(next(batches))
+    except ConfigError as error:
+        return str(error)
+
+
+def test_a_started_iterator_is_not_continued_in_a_fork(opened: Dataset) -> None:
+    batches = opened.batches(5)
+    next(batches)
+    read, write = os.pipe()
+    if not (child := os.fork()):
+        os.write(write, _next_of(batches).encode()[:1000])
+        batches.close()  # waits for nothing
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    assert b"started before the process was forked" in os.read(read, 1000)
+    os.close(read)
+    assert ids(batches) == list(range(5, ROWS))
 
 
 def test_skipped_records_do_not_move_the_place(written: Written) -> None:
@@ -256,10 +425,14 @@ def test_skipped_records_do_not_move_the_place(written: Written) -> None:
         assert before + ids(again) == [i for i in range(60) if i != 34]
     first.close()
     lost = tfr_assets.batches(layout.folder, 10, files="shards", on_error="skip")
-    assert some(lost, 4)
-    with pytest.raises(ConfigError, match=r"use tfr_assets.open\(…\).batches\(on_error='skip'\)"):
-        lost.state()
+    for _ in range(8):
+        with pytest.raises(ConfigError, match=r"use tfr_assets.open\(…\).batches\(on_error='skip'\)"):
+            lost.state()
+        some(lost, 1)
     lost.close()
+    for even in ("pad", "drop"):
+        with pytest.raises(ConfigError, match=rf"even='{even}' does not hold .*use tfr_assets.open"):
+            tfr_assets.batches(layout.folder, 10, on_error="skip", even=even)  # type: ignore[arg-type]
 
 
 def test_another_process_goes_on_where_one_was_killed(written: Written, tmp_path: Path) -> None:

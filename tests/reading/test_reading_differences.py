@@ -109,3 +109,6 @@ def test_the_command_tells_and_exits_as_diff_does(tmp_path: Path) -> None:
     assert found["same"] is False
     assert found["splits"][0]["added"] == 2001
     assert run_tfr("diff", old, tmp_path / "nowhere").returncode == 2
+    flip(new, 3)
+    damaged = run_tfr("diff", old, new)
+    assert damaged.returncode == 2 and "record 3" in damaged.stderr

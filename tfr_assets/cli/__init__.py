@@ -373,12 +373,16 @@ def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool)
 def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
     """Show what changed between two datasets, folders or TFRecord files: features, and records by their content.
 
-    Exit code: 0 they are the same, 1 they are not.
+    Exit code: 0 they are the same, 1 they are not, 2 they cannot be compared.
     """
     from tfr_assets.cli.differences import as_document, show
     from tfr_assets.reading.differences import compare
 
-    found = compare(before, after)
+    try:
+        found = compare(before, after)
+    except (TfrError, MemoryError) as error:  # whose code would be that of a difference
+        click.echo(f"tfr: {str(error) or 'there is not enough memory for this'}", err=True)
+        sys.exit(2)
     if as_json:
         _print_json(as_document(found))
     else:

@@ -67,9 +67,10 @@ def batches(
         shard: `(index, count)`: only this worker's share of the records, a consecutive one. The shares of all indices
             are disjoint, hold every record, and differ by one record at most.
         even: What makes all workers have as many batches: `"pad"` gives a share that is one record short another one,
-            `"drop"` leaves out the last of one that is longer.
+            `"drop"` leaves out the last of one that is longer. Not with `on_error="skip"`, unless with `shuffle`.
         on_error: `"raise"`, or `"skip"` to skip damaged records: the rest comes, then a warning says how many were
-            lost and where. See `skipped` of what is returned.
+            lost and where. See `skipped` of what is returned. Without `shuffle`, batches are filled up with what
+            follows, and do not tell their place: there is no `state` then; those of `tfr_assets.open` have one.
         workers: Threads that read and decode ahead, each a file, or a part of one where it is local. More than the
             processors help where storage is far.
         drop_remainder: Whether to leave out a last batch that is not full.
@@ -79,7 +80,8 @@ def batches(
 
     Returns:
         An iterator, which can be stopped anywhere and continued on any number of workers: see its `state` and
-        `restore`. Its threads end when it is exhausted, fails, is closed, or is dropped.
+        `restore`. Its threads end when it is exhausted, fails, is closed, or is dropped. A process that is forked after
+            the first batch cannot go on with it.
 
     Raises:
         ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
@@ -89,23 +91,28 @@ def batches(
         SourceError: While iterating, a remote file cannot be read.
         OutOfMemory: While iterating, records do not fit into memory.
     """
+    from tfr_assets.errors import ConfigError
     from tfr_assets.reading.access.dataset import Dataset, fingerprint_of
     from tfr_assets.reading.access.epochs import ResumableBatches
     from tfr_assets.reading.access.options import BatchOptions
-    from tfr_assets.reading.access.order import order_of
+    from tfr_assets.reading.access.order import checked_shuffle, order_of
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.locate.record_files import RecordFiles
     from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
     from tfr_assets.reading.native.convert import converter
     from tfr_assets.reading.native.decoded_batches import Batches
 
-    shard = (0, 1) if shard is None else shard
     options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
-    skip = options.skip
+    batch_size, workers, skip = options.batch_size, options.workers, options.skip
     found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=not skip)
-    found = found.with_limit(max_record_bytes)
-    if shuffle:
+    found = found.absolute().with_limit(max_record_bytes)
+    if checked_shuffle(shuffle):
         return Dataset(found, columns).batches(shuffle=shuffle, seed=seed, **vars(options))
+    if skip and even:
+        raise ConfigError(
+            f"even={even!r} does not hold where damaged records are skipped in the files' order, since batches are "
+            "filled up; use tfr_assets.open(…).batches(on_error='skip'), where they are not"
+        )
     names = chosen_columns(found.features, columns)
     for column in names:
         check_decodable(found.features, column)
@@ -118,4 +125,5 @@ def batches(
         return Batches(found, names, batch_size, None, skip, workers, drop_remainder, convert, nulls=nulls, spans=spans)
 
     read_spans([]).close()  # what it refuses is refused at once
-    return ResumableBatches(fingerprint_of(found), order_of(found.records, 0, False, seed), options, start)
+    order = order_of(found.records, 0, False, seed)
+    return ResumableBatches(fingerprint_of(found), order, options, start, exact=not skip)

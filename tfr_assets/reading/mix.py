@@ -1,6 +1,7 @@
 """`tfr_assets.mix`: what a program calls that trains on several datasets at once."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -56,5 +57,7 @@ def mix(
 
     if not isinstance(weights, Mapping):
         raise ConfigError("give a dict from datasets to their weights, such as {'a': 0.7, 'b': 0.3}")
-    sources = {str(name): locate(name, None, root, split, sizes_must_fit=False) for name in weights}
+    if len(twice := Counter(map(str, weights))) < len(weights):
+        raise ConfigError(f"{twice.most_common(1)[0][0]!r} is given twice, with several weights; give one, their sum")
+    sources = {str(name): locate(name, None, root, split, sizes_must_fit=False).absolute() for name in weights}
     return Mixture(sources, list(weights.values()), shuffle, seed, until, columns)

@@ -53,4 +53,4 @@ def open(
     from tfr_assets.reading.locate.files import locate
 
     found = locate(name, files, root, split, sizes_must_fit=False)  # a cut file has records, and is noticed when read
-    return Dataset(found.with_limit(max_record_bytes), columns, in_memory)
+    return Dataset(found.absolute().with_limit(max_record_bytes), columns, in_memory)

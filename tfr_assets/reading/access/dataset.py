@@ -58,15 +58,18 @@ class Dataset:
 
     flights = tfr_assets.open("flights")
     len(flights)
-    flights[17]["carrier"]  # a dict: numbers as NumPy has them, texts as str, None for null
+    flights[17]["carrier"]  # a dict: numbers as NumPy has them, texts as str
     flights[-5:]  # a list of five
     flights.take([3, 1, 1], into="pandas")  # columns, in the order asked
     for batch in flights.batches(256, shuffle="global"):
         batch["distance"]
     ```
 
-    Any number of threads may use it, and forked processes. It can be pickled: the files are opened again then, and must
-    be the same. Both CRCs of each record are checked, and a file that is replaced meanwhile is noticed.
+    A null is None for texts and integers, NaN for floats, and an empty array or list for lists, as in batches.
+
+    Any number of threads may use it, and forked processes; an iterator of batches goes on only in the process that
+    began it. It can be pickled: the files are opened again then, and must be the same. Both CRCs of each record are
+    checked, and a file that is replaced meanwhile is noticed.
 
     Args:
         files: The files.
@@ -181,20 +184,22 @@ class Dataset:
 
         Raises:
             OutOfRange: There is no such record. It is an IndexError, too.
-            ConfigError: There is no such column or choice, or a column holds what only TensorFlow can read.
+            ConfigError: There is no such column or choice, a column holds what only TensorFlow can read, or the process
+                may not open any more files.
             StaleError: A file was replaced since it was opened.
             DamagedFile: A record is damaged: the message says which, in which file and where.
+            WriteError: A compressed file does not fit into the temporary folder.
             OutOfMemory: The records do not fit into memory.
         """
         check_on_error(on_error)
         wanted = self._numbers(records)
         skip = on_error == "skip"
         faults: Mapping[int, Fault]
+        names = self._names(columns)
         if into == "bytes":
             found, faults = read_payloads(self._source, wanted, skip, _THREADS)
         else:
-            names = self._names(columns)
-            convert = self._converter(names, into)
+            convert = self._converter(names, into, ("records", "bytes"))
             decoded, faults = self._decoder(names, into != "numpy", skip).decode(wanted, _THREADS)
             found = convert({name: decoded[name] for name in names})
         return (found, np.array(list(faults), np.int64)) if skip else found
@@ -208,7 +213,7 @@ class Dataset:
         shuffle: Shuffle = False,
         seed: int = 0,
         epochs: int | None = 1,
-        shard: tuple[int, int] = (0, 1),
+        shard: tuple[int, int] | None = None,
         even: Even | None = None,
         on_error: Literal["raise", "skip"] = "raise",
         workers: int = 2,
@@ -225,9 +230,10 @@ class Dataset:
                 written. docs/reading.md measures them against each other.
             seed: Another number is another order. Each epoch has its own, the same in every run and on all workers.
             epochs: How many; None: without end.
-            shard: `(index, count)`: only this worker's share of the epoch's positions, a consecutive one.
+            shard: `(index, count)`: only this worker's share of the epoch's positions, a consecutive one; None: all.
             even: What makes all workers have as many batches: `"pad"` gives a share that is one record short another
-                one, `"drop"` leaves out the last of one that is longer. None: shares differ by one record at most.
+                one, so that this comes twice; `"drop"` leaves out the last of one that is longer. None: each record
+                comes once; shares differ by one record at most, and so by a batch at most.
             on_error: `"raise"`, or `"skip"` to leave damaged records out of their batches, with a warning at the end.
             workers: Threads that read and decode ahead.
             drop_remainder: Whether to leave out a last batch that is not full.
@@ -250,7 +256,7 @@ class Dataset:
             columns: As for `take`.
         """
         names = self._names(columns)
-        convert = self._converter(names, options.into)
+        convert = self._converter(names, options.into, ("records",))
 
         def new_decoder() -> RecordDecoder:
             nulls = options.into != "numpy"
@@ -310,12 +316,12 @@ class Dataset:
             decoders[key] = RecordDecoder(self._source, self.features, names, nulls, skip)
         return decoders[key]
 
-    def _converter(self, names: tuple[str, ...], into: str) -> Callable[[Any], Any]:
+    def _converter(self, names: tuple[str, ...], into: str, choices: Sequence[str]) -> Callable[[Any], Any]:
         for name in names:
             check_decodable(self.features, name)
         if into == "records":
             return lambda columns: as_records(self.features, columns)
-        return converter(self.features, names, into)
+        return converter(self.features, names, into, choices)
 
 
 def _reopened(
@@ -329,9 +335,9 @@ def _reopened(
 
     Raises:
         StaleError: They are not those of the fingerprint.
-        DamagedFile: A file is missing, or differs from its manifest in size.
+        DamagedFile: A file is missing.
     """
-    files = gather([Path(path) for path in paths]).with_limit(max_record_bytes)
+    files = gather([Path(path) for path in paths], sizes_must_fit=False).with_limit(max_record_bytes)
     if (now := fingerprint_of(files)) != fingerprint:
         raise StaleError(
             f"{paths[0]} and what belongs to it are not the files of the pickled dataset (fingerprint {fingerprint}, "

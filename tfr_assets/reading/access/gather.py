@@ -79,27 +79,48 @@ class FileRecords:
         target = 0
         for index, (begin, stop) in enumerate(pairwise(cuts)):
             if begin < stop:
-                file, first = self._files[index], int(self._firsts[index])
-                runs = Runs(file.bounds, first, ascending[begin:stop], order[begin:stop], frames, target)
-                parts.append(_Part(file, first, runs))
+                bounds, first = self._files.bounds(index), int(self._firsts[index])
+                runs = Runs(bounds, first, ascending[begin:stop], order[begin:stop], frames, target)
+                parts.append(_Part(index, first, runs))
                 target = runs.end
         buffer = memory(target + PADDING)
-        _read(parts, buffer, threads)
-        for part in parts:
-            part.file.check()
+        at_once = self._files.at_once
+        for some in (parts[number : number + at_once] for number in range(0, len(parts), at_once)):
+            files = [self._files[part.index] for part in some]
+            _read(some, files, buffer, threads)
+            for file in files:
+                file.check()
         faults: dict[int, Fault] = {}
         if wrong := check_frames(buffer, frames):
             for at, kind in wrong.items():
                 number = int(frames[at, 2])
-                faults[number] = next(part for part in reversed(parts) if part.first <= number).fault(number, kind)
+                faults[number] = self._fault(number, kind)
             frames = np.delete(frames, list(wrong), 0)
         return Gathered(buffer, frames, dict(sorted(faults.items())))
 
     def misfit(self, number: int, text: str) -> Fault:
         """See `Source`."""
-        index = int(np.searchsorted(self._firsts, number, "right")) - 1
-        file, record = self._files[index], number - int(self._firsts[index])
+        file, record = self._place(number)
         return Fault(file.path, record, int(file.bounds[record]) + _HEADER, FaultKind.FEATURES, text)
+
+    def _fault(self, number: int, kind: FaultKind) -> Fault:
+        """Returns what is wrong with a record.
+
+        Raises:
+            StaleError: It is another record than the index says.
+        """
+        file, record = self._place(number)
+        start, end = file.bounds[record : record + 2].tolist()
+        if end > file.size:
+            kind = FaultKind.TRUNCATED_RECORD
+        elif kind is FaultKind.CONTENT:
+            raise stale(file.path)
+        offset = start + _HEADER if kind is FaultKind.DATA_CRC else start
+        return Fault(file.path, record, offset, kind)
+
+    def _place(self, number: int) -> tuple[OpenFile, int]:
+        index = int(np.searchsorted(self._firsts, number, "right")) - 1
+        return self._files[index], number - int(self._firsts[index])
 
 
 class LoadedRecords:
@@ -140,43 +161,28 @@ class LoadedRecords:
 class _Part:
     """What is read of one file."""
 
-    file: OpenFile
+    index: int
     first: int
     runs: Runs
 
-    def fault(self, number: int, kind: FaultKind) -> Fault:
-        """Returns what is wrong with a record.
 
-        Raises:
-            StaleError: It is another record than the index says.
-        """
-        record = number - self.first
-        start, end = self.file.bounds[record : record + 2].tolist()
-        if end > self.file.size:
-            kind = FaultKind.TRUNCATED_RECORD
-        elif kind is FaultKind.CONTENT:
-            raise stale(self.file.path)
-        offset = start + _HEADER if kind is FaultKind.DATA_CRC else start
-        return Fault(self.file.path, record, offset, kind)
-
-
-def _read(parts: Sequence[_Part], buffer: np.ndarray, threads: int) -> None:
-    """Reads all runs of all parts, each thread its share of them."""
+def _read(parts: Sequence[_Part], files: Sequence[OpenFile], buffer: np.ndarray, threads: int) -> None:
+    """Reads all runs of all parts, each of its file, and each thread its share of them."""
     total = sum(len(part.runs) for part in parts)
     threads = max(1, min(threads, total // _RUNS_A_THREAD))
     errors: list[BaseException] = []
 
     def work(first: int, stop: int) -> None:
         before = 0
-        for part in parts:
+        for part, file in zip(parts, files, strict=True):
             count = len(part.runs)
             begin, end = max(first - before, 0), min(stop - before, count)
             before += count
             if begin < end:
                 try:
-                    part.runs.read(part.file.descriptor, buffer, begin, end)
+                    part.runs.read(file.descriptor, buffer, begin, end)
                 except OSError as error:
-                    raise DamagedFile(f"{part.file.path}: cannot be read: {error.strerror or error}") from error
+                    raise DamagedFile(f"{file.path}: cannot be read: {error.strerror or error}") from error
 
     def catch(first: int, stop: int) -> None:
         try:

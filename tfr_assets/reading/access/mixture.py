@@ -10,21 +10,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from numbers import Real
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError, SchemaError
+from tfr_assets.errors import ConfigError, SchemaError, StaleError
 from tfr_assets.reading.access.dataset import Dataset, files_order, fingerprint_of
 from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even
 from tfr_assets.reading.access.order import Order, Shuffle
 from tfr_assets.reading.access.permutation import key_of, permuted
-from tfr_assets.reading.locate.record_files import RecordFiles
+from tfr_assets.reading.locate.record_files import RecordFiles, gather
 from tfr_assets.records.schema.features import Feature, FeatureSpec
 
 Until = Literal["first", "all"]
 _LONGEST_ROUND = 10_000
+_MOST_WEIGHT = 1e300  # so that their sum is a number, too
 _PRECISION = 1e-3  # of a share, relative to it
 
 
@@ -62,7 +65,7 @@ class MixedOrder(Order):
 
 
 class Mixture:
-    """Several datasets as one. Get it from `tfr_assets.mix`.
+    """Several datasets as one. Get it from `tfr_assets.mix`. It can be pickled, as a dataset can.
 
     Args:
         sources: Files by what users call them.
@@ -85,6 +88,7 @@ class Mixture:
         until: Until,
         columns: Sequence[str] | None,
     ) -> None:
+        self._arguments = dict(sources), [*weights], shuffle, seed, until, columns
         if until not in ("first", "all"):
             raise ConfigError(f"until={until!r}: use 'first' or 'all'")
         files = list(sources.values())
@@ -110,6 +114,11 @@ class Mixture:
         made_of = [[fingerprint_of(each), quota] for each, quota in zip(files, quotas, strict=True)]
         self.fingerprint = hashlib.sha256(json.dumps([made_of, until]).encode()).hexdigest()[:16]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        sources, *others = self._arguments
+        files = {name: (each.paths, each.max_record_bytes) for name, each in sources.items()}
+        return _reopened, (files, *others, self.fingerprint)
+
     def __len__(self) -> int:
         """Records of an epoch."""
         return self._order.size
@@ -120,7 +129,7 @@ class Mixture:
         *,
         into: BatchInto = "numpy",
         epochs: int | None = 1,
-        shard: tuple[int, int] = (0, 1),
+        shard: tuple[int, int] | None = None,
         even: Even | None = None,
         on_error: Literal["raise", "skip"] = "raise",
         workers: int = 2,
@@ -142,15 +151,38 @@ class Mixture:
         return self._all.batches_in_order(self._order, self.fingerprint, options)
 
 
+def _reopened(
+    sources: Mapping[str, tuple[tuple[str, ...], int]], weights: Sequence[float], shuffle: Shuffle, seed: int,
+    until: Until, columns: Sequence[str] | None, fingerprint: str,
+) -> Mixture:  # fmt: skip
+    """Opens the files of a mixture again.
+
+    Raises:
+        StaleError: They are not those of the fingerprint.
+        DamagedFile: A file is missing.
+    """
+    found = {
+        name: gather([Path(path) for path in paths], sizes_must_fit=False).with_limit(most)
+        for name, (paths, most) in sources.items()
+    }
+    mixture = Mixture(found, weights, shuffle, seed, until, columns)
+    if mixture.fingerprint != fingerprint:
+        raise StaleError(
+            f"{', '.join(sources)} are not the datasets of the pickled mixture (fingerprint {fingerprint}, now "
+            f"{mixture.fingerprint}); mix them again"
+        )
+    return mixture
+
+
 def quotas_of(weights: Sequence[float]) -> tuple[int, ...]:
     """Returns the fewest records of each in a round with which all shares are what the weights say, to 0.1 % of each.
 
     Raises:
         ConfigError: A weight is not positive, or one is too small beside the others.
     """
-    if not weights or not all(isinstance(weight, int | float) and 0 < weight < float("inf") for weight in weights):
+    if not weights or not all(map(_is_weight, weights)):
         raise ConfigError(f"weights {list(weights)} must be positive numbers, one for each dataset")
-    shares = np.array(weights, float) / sum(weights)
+    shares = np.array(weights, float) / sum(map(float, weights))
     for size in range(len(weights), _LONGEST_ROUND + 1):
         quotas = np.rint(shares * size)
         if quotas.sum() == size and (abs(quotas / size - shares) <= _PRECISION * shares).all():
@@ -159,6 +191,13 @@ def quotas_of(weights: Sequence[float]) -> tuple[int, ...]:
         f"weights {list(weights)} do not fit into rounds of {_LONGEST_ROUND} records; give rounder ones, the smallest "
         f"at least 1/{_LONGEST_ROUND} of all"
     )
+
+
+def _is_weight(weight: object) -> bool:
+    try:
+        return isinstance(weight, Real) and 0 < float(weight) < _MOST_WEIGHT
+    except OverflowError:
+        return False
 
 
 def _rounds(sizes: Sequence[int], quotas: Sequence[int], until: Until) -> int:

@@ -9,6 +9,7 @@ A compressed file is decompressed once, into a temporary file without a name. De
 anything here depends on, so that threads and forked processes share them; no lock is held that a fork could copy.
 """
 
+import errno
 import os
 import resource
 import tempfile
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfr_assets.errors import DamagedFile
+from tfr_assets.errors import ConfigError, DamagedFile, TfrError, WriteError
 from tfr_assets.layout import index_path
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.records.frames.compression import CompressedInput, PlainInput, StreamFault
@@ -31,6 +32,7 @@ from tfr_assets.records.kernels.digest import to_text
 
 _LEAST_OPEN = 32
 _PIECE = 1 << 20
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
 
 Identity = tuple[int, int, int, int]
 
@@ -77,14 +79,21 @@ class OpenFile:
         """Returns the same file with what it holds, decompressed, in a temporary file without a name.
 
         Raises:
-            DamagedFile: It is damaged, or there is no room for it.
+            DamagedFile: It is damaged.
+            WriteError: There is no room for what it holds.
             OSError: It cannot be read.
         """
         stream, piece = CompressedInput(self.descriptor, compression), bytearray(_PIECE)
         try:
             with tempfile.TemporaryFile(buffering=0) as plain:
                 while got := stream.read_into(memoryview(piece)):
-                    plain.write(piece[:got])
+                    try:
+                        _write(plain.fileno(), memoryview(piece)[:got])
+                    except OSError as error:
+                        raise WriteError(
+                            f"{self.path} cannot be decompressed into the temporary folder {tempfile.gettempdir()}: "
+                            f"{error.strerror or error}. Make room there, or let TMPDIR name another folder"
+                        ) from error
                 return OpenFile(self.path, os.dup(plain.fileno()), self.identity)
         except StreamFault as fault:
             kind = FaultKind.TRUNCATED_STREAM if fault.truncated else FaultKind.DAMAGED_STREAM
@@ -92,6 +101,12 @@ class OpenFile:
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at exit, modules may be gone already
         close(self.descriptor)
+
+
+def _write(descriptor: int, content: memoryview) -> None:
+    """Writes all of it: where room ends, the system takes a part first, and refuses the rest."""
+    while content:
+        content = content[os.write(descriptor, content) :]
 
 
 @dataclass(frozen=True)
@@ -113,6 +128,9 @@ class OpenFiles:
     Args:
         files: The files.
         scanned: Of files without manifest, by index: what each was when it was scanned.
+
+    Attributes:
+        at_once: How many a thread may hold, so that several threads stay within the limit of the process.
     """
 
     def __init__(self, files: RecordFiles, scanned: Mapping[int, Scanned] | None = None) -> None:
@@ -121,6 +139,7 @@ class OpenFiles:
         self._bounds = {index: each.bounds for index, each in self._scanned.items()}
         self._identities = {index: each.identity for index, each in self._scanned.items()}
         self._most = max(_LEAST_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
+        self.at_once = max(1, self._most // 4)
 
     def __getitem__(self, index: int) -> OpenFile:
         """Returns a file, open.
@@ -128,6 +147,8 @@ class OpenFiles:
         Raises:
             StaleError: It is not the one whose manifest was opened.
             DamagedFile: It cannot be read, or has another size.
+            ConfigError: The process may not open any more files.
+            WriteError: It is compressed, and there is no room for what it holds.
         """
         if found := self._open.get(index):
             return found
@@ -136,6 +157,11 @@ class OpenFiles:
         for oldest in list(self._open)[: -self._most]:
             self._open.pop(oldest, None)
         return found
+
+    def bounds(self, index: int) -> np.ndarray:
+        """Returns where the records of a file are: see `OpenFile`. Raises as `[]`, with which it is opened at first."""
+        known = self._bounds.get(index)
+        return self[index].bounds if known is None else known
 
     def close(self) -> None:
         """Lets go of all files; whoever reads one at this moment keeps it until it is done."""
@@ -148,20 +174,34 @@ class OpenFiles:
         except OSError as error:
             if isinstance(error, FileNotFoundError) and is_replaced(path, manifest):
                 raise stale(path) from error
-            raise DamagedFile(f"{path}: cannot be read: {error.strerror or error}") from error
+            raise _unreadable(path, error) from error
         file = OpenFile(path, descriptor, identity_of(os.fstat(descriptor)))
         known = self._identities.setdefault(index, file.identity)
-        if known != file.identity or (index not in self._scanned and is_replaced(path, manifest)):
-            raise stale(path)
         try:
+            if known != file.identity:
+                raise stale(path)
+            if index not in self._scanned and is_replaced(path, manifest):
+                os.close(os.dup(descriptor))  # else it is the limit of open files that hides the manifest
+                raise stale(path)
             if manifest.compression != "none":
                 file = file.decompressed(manifest.compression)
             if index not in self._bounds:
                 self._bounds[index] = _bounds(file, manifest)
         except OSError as error:
-            raise DamagedFile(f"{path}: cannot be read: {error.strerror or error}") from error
+            raise _unreadable(path, error) from error
         file.bounds = self._bounds[index]
         return file
+
+
+def _unreadable(path: str, error: OSError) -> TfrError:
+    """Returns the error for a file that the system does not give."""
+    if error.errno in _TOO_MANY:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return ConfigError(
+            f"{path} cannot be opened: {error.strerror} (the limit of this process is {most}). Raise it with "
+            "`ulimit -n`, close other files, or use fewer workers"
+        )
+    return DamagedFile(f"{path}: cannot be read: {error.strerror or error}")
 
 
 def _bounds(file: OpenFile, manifest: Manifest) -> np.ndarray:
@@ -173,7 +213,9 @@ def _bounds(file: OpenFile, manifest: Manifest) -> np.ndarray:
     """
     try:
         index = read_index(index_path(Path(file.path)), manifest.index) if manifest.index else None
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in _TOO_MANY:
+            raise
         index = None
     if index is not None and len(index) == manifest.records:
         bounds = np.zeros(len(index) + 1, np.int64)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.locate.shares import check_shard
 
@@ -21,23 +23,31 @@ class BatchOptions:
     batch_size: int
     into: BatchInto = "numpy"
     epochs: int | None = 1
-    shard: tuple[int, int] = (0, 1)
+    shard: tuple[int, int] | None = (0, 1)
     even: Even | None = None
     on_error: Literal["raise", "skip"] = "raise"
     workers: int = 2
     drop_remainder: bool = False
 
     def __post_init__(self) -> None:
-        counts = {"batch_size": self.batch_size, "workers": self.workers}
-        if self.epochs is not None:
-            counts["epochs"] = self.epochs
-        for option, value in counts.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        for option in ("batch_size", "workers") if self.epochs is None else ("batch_size", "workers", "epochs"):
+            value = getattr(self, option)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
                 raise ConfigError(f"{option}={value!r} must be a positive integer")
-        check_shard(self.shard)
+            object.__setattr__(self, option, int(value))
+        shard: object = (0, 1) if self.shard is None else self.shard
+        if isinstance(shard, tuple | list):
+            shard = tuple(int(part) if isinstance(part, np.integer) else part for part in shard)
+        check_shard(shard)
+        object.__setattr__(self, "shard", shard)
         if self.even not in (None, "pad", "drop"):
             raise ConfigError(f"even={self.even!r}: use 'pad', 'drop' or None")
         check_on_error(self.on_error)
+
+    @property
+    def worker(self) -> tuple[int, int]:
+        """The share: which worker, and of how many."""
+        return self.shard or (0, 1)
 
     @property
     def skip(self) -> bool:

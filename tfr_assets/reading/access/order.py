@@ -23,6 +23,7 @@ Shuffle = bool | int | Literal["global", "blocks"]
 _WINDOW = 10_000  # of shuffle=True, as for `read`
 _BLOCK_BYTES, _BLOCK_RECORDS = 256 << 10, 64  # at least
 _TOGETHER = 16  # blocks
+_MOST = 2**62  # records of a window; see `permuted`
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,29 @@ def order_of(size: int, payload_bytes: int, shuffle: Shuffle, seed: int) -> Orde
     Raises:
         ConfigError: There is no such order.
     """
-    if not isinstance(seed, int) or isinstance(seed, bool):
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool):
         raise ConfigError(f"seed={seed!r} must be an integer")
-    if isinstance(shuffle, bool):
-        shuffle = _WINDOW if shuffle else 0
-    if shuffle not in ("global", "blocks") and not (isinstance(shuffle, int) and shuffle >= 0):
-        raise ConfigError(
-            f"shuffle={shuffle!r}: use 'global', 'blocks', a number of records to shuffle among, True for 10,000, or "
-            "False"
-        )
+    shuffle, seed = checked_shuffle(shuffle), int(seed)
     block = max(1, min(size, max(_BLOCK_RECORDS, size * _BLOCK_BYTES // max(1, payload_bytes))))
     return Order(size, shuffle, block if shuffle == "blocks" else 0, seed)
+
+
+def checked_shuffle(shuffle: object) -> int | Literal["global", "blocks"]:
+    """Returns what `Order` takes for what a user asks for.
+
+    Raises:
+        ConfigError: There is no such order.
+    """
+    match shuffle:
+        case str("global" | "blocks"):
+            return shuffle
+        case bool() | np.bool_():
+            return _WINDOW if shuffle else 0
+        case int() | np.integer() if 0 <= shuffle <= _MOST:
+            return int(shuffle)
+    raise ConfigError(
+        f"shuffle={shuffle!r}: use 'global', 'blocks', a number of records to shuffle among, True for 10,000, or False"
+    )
 
 
 def _within_windows(positions: np.ndarray, size: int, window: int, key: int) -> np.ndarray:

@@ -28,8 +28,6 @@ class AnyOrder:
         convert: What becomes of each batch.
     """
 
-    exact = True
-
     def __init__(
         self, order: Order, epoch: int, share: Positions, options: BatchOptions,
         new_decoder: Callable[[], RecordDecoder], names: tuple[str, ...], convert: Callable[[Columns], Any],

@@ -45,6 +45,11 @@ class RecordFiles:
             raise ConfigError(f"max_record_bytes={max_record_bytes!r} must be a positive number of bytes")
         return replace(self, max_record_bytes=max_record_bytes)
 
+    def absolute(self) -> "RecordFiles":
+        """Returns the same files by paths that stay theirs in another working directory."""
+        paths = tuple(path if is_remote(path) else str(Path(path).absolute()) for path in self.paths)
+        return replace(self, paths=paths)
+
     @property
     def compression(self) -> str:
         """`none`, `gzip` or `zlib`."""

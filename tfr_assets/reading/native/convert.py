@@ -1,6 +1,6 @@
 """Columns → what training code without TensorFlow works with: dicts of arrays, Arrow's record batches, DataFrames."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,27 @@ from tfr_assets.records.arrow.arrays import Column, Ragged, to_arrow
 from tfr_assets.records.examples.ranges import Columns
 from tfr_assets.records.schema.features import SERIALIZED, Feature, FeatureSpec, Kind
 
+_INTO = ("numpy", "arrow", "pandas")
 _TEXT = ("string", "large_string", "string_view")
 
 
-def converter(spec: FeatureSpec, names: tuple[str, ...], into: str) -> Callable[[Columns], Any]:
+def converter(
+    spec: FeatureSpec, names: tuple[str, ...], into: str, others: Sequence[str] = ()
+) -> Callable[[Columns], Any]:
     """Returns a function from columns to `numpy`, `arrow` or `pandas`.
+
+    Args:
+        spec: How the records were parsed.
+        names: The columns.
+        into: What they become.
+        others: What else the caller takes, for the message.
 
     Raises:
         ConfigError: It is none of these.
     """
-    if into not in ("numpy", "arrow", "pandas"):
-        raise ConfigError(f"into={into!r}: use 'numpy', 'arrow' or 'pandas'")
+    if into not in _INTO:
+        *first, last = map(repr, (*_INTO, *others))
+        raise ConfigError(f"into={into!r}: use {', '.join(first)} or {last}")
     if into == "numpy":
         return lambda columns: columns
     import pyarrow as pa

@@ -43,8 +43,6 @@ class Batches:
         ConfigError: The spec holds what cannot be decoded here.
     """
 
-    exact = False  # see `reading.access.epochs.Pass`
-
     def __init__(
         self,
         files: RecordFiles,

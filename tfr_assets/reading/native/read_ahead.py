@@ -1,6 +1,7 @@
 """Threads that work ahead of the caller, in order, and no further than there is room for results."""
 
 import atexit
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -37,7 +38,7 @@ class Ahead(Generic[T]):
         self._tasks, self._depth = tasks, depth
         self._changed = threading.Condition()
         self._begun: deque[_Results[T]] = deque()
-        self._most = workers + 1
+        self._most, self._process = workers + 1, os.getpid()
         self._exhausted = self._stopped = False
         self._taking = threading.Lock()
         self._threads = [threading.Thread(target=self._work, name="tfr-decode", daemon=True) for _ in range(workers)]
@@ -71,6 +72,8 @@ class Ahead(Generic[T]):
 
     def close(self) -> None:
         """Stops the threads and waits for them; what they have not delivered is dropped."""
+        if self._process != os.getpid():
+            return  # forked, where there are no threads, but perhaps a lock that one of them held
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
