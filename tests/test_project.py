@@ -82,7 +82,7 @@ def test_a_project_without_definitions_offers_none_of_its_folders_as_datasets(el
     (elsewhere / "pyproject.toml").write_text(CONFIGURED)
     (elsewhere / "documents").mkdir()
     assert current_project().defs is None
-    with pytest.raises(ConfigError, match=r"there is no dataset 'flights' in .*; there is none at all"):
+    with pytest.raises(ConfigError, match=r"there is no dataset 'flights' in .*; there is none"):
         locate("flights")
 
 

@@ -69,7 +69,7 @@ def test_a_file_cut_or_removed_after_opening_is_named(written: Written) -> None:
     offset, _ = read_index(index_path(shard(layout, 2)))[-1]
     with shard(layout, 2).open("r+b") as file:
         file.truncate(offset)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"-00002-of-00003: .* wrong number of bytes"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"-00002-of-00003: .* wrong number of records"):
         ids(dataset)
     shard(layout, 2).unlink()
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"-00002-of-00003: .* file is missing"):

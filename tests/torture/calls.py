@@ -261,11 +261,11 @@ class _Recorder:
 
     def _on_openat(self, text: str, result: int) -> None:
         ((folder, path),) = self._arguments(text)
-        self._open(folder, path, text, result)
+        self._open_file(folder, path, text, result)
 
     _on_open = _on_openat
 
-    def _open(self, folder: str | None, path: bytes, text: str, result: int) -> None:
+    def _open_file(self, folder: str | None, path: bytes, text: str, result: int) -> None:
         self._open.pop(result, None)
         full = PurePosixPath(folder or "/") / path.decode()
         if not self._is_below(str(full)):

@@ -62,7 +62,8 @@ def read(
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
         reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
-            that was measured, else `columnar`, and `vectorized` for tf.SequenceExamples; for a URL, `autotuned`.
+            that was measured, else `columnar`; `vectorized` for tf.SequenceExamples and where nothing is checked; for a
+            URL, `autotuned`.
         shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
         seed: Makes that order the same in every run, but with `data_service`, whose workers race; it differs from
             epoch to epoch all the same.
@@ -117,16 +118,18 @@ def read(
         decode=decoded_features(found.features, decode),
         on_error=on_error,
     )
-    pipeline = reader_named(_best_for(found) if reader is None else reader)
+    pipeline = reader_named(_best_for(found, on_error) if reader is None else reader)
     dataset = pipeline(found, options)
     return dataset if repeat == 1 else dataset.repeat(repeat)
 
 
-def _best_for(files: "RecordFiles") -> str:
+def _best_for(files: "RecordFiles", on_error: str) -> str:
     from tfr_assets.reading.recommendation import recommended_reader
     from tfr_assets.reading.registry import default_reader
     from tfr_assets.storage.file_names import is_remote
 
     path = files.paths[0]
+    if on_error == "unchecked":  # all in TensorFlow's hands
+        return "autotuned" if is_remote(path) else "vectorized"
     recommended = None if is_remote(path) else recommended_reader(Path(path).parent.parent)
     return recommended or default_reader(files)
