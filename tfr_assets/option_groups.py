@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, wraps
 from inspect import getdoc
-from typing import Annotated, Any, TypeVar, cast, dataclass_transform
+from typing import Annotated, Any, TypeVar, cast, dataclass_transform, get_args
 
 from annotated_types import GroupedMetadata
 from pydantic import (
@@ -55,7 +55,7 @@ def options(name: str, hints: Mapping[str, str] | None = None) -> Callable[[type
             for key, value in given.items() if isinstance(given, Mapping) else ():
                 if key not in known:
                     wrong[key] = (hints or {}).get(str(key)) or unknown(key, known)
-                elif value is None and given is values:  # Python code may give the default
+                elif value is None and given is values and _holds_group(group.__pydantic_fields__[key].annotation):
                     wrong[key] = "has no value; give it one, or leave it out"
             details = [
                 InitErrorDetails(type=problem(text), loc=(_printable(str(key)),), input=given[key])
@@ -97,6 +97,11 @@ def options(name: str, hints: Mapping[str, str] | None = None) -> Callable[[type
         return made
 
     return decorate
+
+
+def _holds_group(annotation: Any) -> bool:
+    """Whether a field is of groups: in YAML, the name of one with nothing behind it is a line that was not finished."""
+    return hasattr(annotation, "__pydantic_fields__") or any(map(_holds_group, get_args(annotation)))
 
 
 def validate(type_: Any, value: Any, field: str) -> Any:

@@ -270,7 +270,7 @@ def test_what_was_verified_stays_what_is_read(layout: Layout) -> None:
 def test_no_file_stays_open_when_an_epoch_ends_early(layout: Layout, reader: str) -> None:
     def open_shards() -> list[str]:
         links = (link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
-        return [str(link) for link in links if "tfrecord" in str(link)]
+        return [str(link) for link in links if str(layout.folder) in str(link)]
 
     dataset = tfr_assets.read(layout.folder, 10, reader=reader)
     for _ in range(3):
