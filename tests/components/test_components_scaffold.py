@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tfr_assets.components.config.fields import DatasetOptions
 
 from .conftest import numbers
@@ -51,9 +53,15 @@ def test_the_component_is_listed_with_its_fields(project: Project) -> None:
     assert found["summary"].startswith("Tables in, verified TFRecord shards out")
 
 
-def test_a_wrong_yaml_is_found_by_dg_check_defs(project: Project) -> None:
-    project.dataset("wrong", shards=0)
-    done = dg_command(project, "check", "defs")
-    project.dataset("wrong", shards=1)
+# with --check-yaml, dg looks at one file of each component, and loads the definitions only if that one is fine
+@pytest.mark.parametrize("option", ["--check-yaml", "--no-check-yaml"])
+def test_wrong_yaml_beside_others_is_found_by_dg_check_defs(project: Project, option: str) -> None:
+    wrong = {"wrong": 0, "wrong_too": -1}
+    for name, shards in {"fine": 1, **wrong}.items():
+        project.dataset(name, shards=shards)
+    done = dg_command(project, "check", "defs", option)
+    for name in wrong:
+        project.dataset(name, shards=1)
     assert done.returncode != 0
-    assert "attributes.shards 0 is not valid" in done.stdout + done.stderr  # by the schema; loading has our words
+    for name, shards in wrong.items() if option == "--no-check-yaml" else ():
+        assert f"{name}/defs.yaml:" in done.stdout and f"found {shards}" in done.stdout

@@ -1,5 +1,6 @@
 """The datasets of a project, as their YAML files describe them: all of them, or the one that a command needs."""
 
+import os
 from collections import Counter
 from functools import cache
 from importlib import import_module
@@ -18,6 +19,8 @@ from tfr_assets.components.runs.executor import build_executor
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import Project, current_project
 from tfr_assets.writing.dataset import Dataset
+
+_CHECKING = "DAGSTER_IS_DEFS_VALIDATION_CLI"  # set by `dg check defs` and `dagster definitions validate`
 
 
 def dataset_names(project: Project | None = None) -> list[str]:
@@ -52,6 +55,10 @@ def load_all(project: Project | None = None) -> dg.Definitions:
 
     Args:
         project: The project; None: the current one.
+
+    Raises:
+        ConfigError: `dg check defs` asks, and a YAML file cannot be loaded. (Its own look at YAML files is not enough:
+            of several with the same component, `dg` checks one.)
     """
     project = project or current_project()
     tree = _defs(project)
@@ -72,6 +79,8 @@ def load_all(project: Project | None = None) -> dg.Definitions:
                 broken[file.parent.name] = error
         if not broken:  # it is a Python file that raises
             raise
+    if broken and os.environ.get(_CHECKING):
+        raise ConfigError("\n".join(str(error) for error in broken.values()))
     parts += [build_broken(name, error) for name, error in broken.items()]
     others = [path for path in _visible("*.py", tree) if path.name != "__init__.py"]
     parts += [_of_python(path, tree) for path in others]
