@@ -11,11 +11,10 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.packages import is_installed
 from tfr_assets.project import find_project
-from tfr_assets.records.frames.examine import FileReport, faulty_report, unread_report
+from tfr_assets.records.frames.examine import FileReport, examine_files, faulty_report, unread_report
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Note
 from tfr_assets.writing.audit_plan import audit_plan
-from tfr_assets.writing.stored import examine_files
 
 
 def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: int | None = None) -> list[FileReport]:
