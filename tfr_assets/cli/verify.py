@@ -44,7 +44,7 @@ def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[d
 
 
 def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[FileReport], tuple[Note, ...]]:
-    """Holds the folders of datasets against their plans.
+    """Compares the folders of datasets with their plans.
 
     Args:
         paths: Folders of datasets that have a YAML, among others.
@@ -57,7 +57,8 @@ def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[
     if not folders or find_project() is None:  # a copy of a dataset's folder can be verified anywhere
         return [], ()
     if not is_installed("dagster"):  # as on a host that only reads
-        return [], tuple(Note(str(folder), "not held against its YAML: Dagster is not installed") for folder in folders)
+        says = "not compared with its YAML: Dagster is not installed"
+        return [], tuple(Note(str(folder), says) for folder in folders)
     from tfr_assets.components.config.load import dataset_names, load_component
 
     faults: list[Fault] = []

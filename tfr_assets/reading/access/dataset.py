@@ -268,7 +268,7 @@ class Dataset:
         return ResumableBatches(fingerprint, order, options, start)
 
     def verify(self) -> list[FileReport]:
-        """Reads all files and holds each against its manifest and index, as `tfr_assets.verify` does.
+        """Reads all files and compares each with its manifest and index, as `tfr_assets.verify` does.
 
         Returns:
             A report of each file.
