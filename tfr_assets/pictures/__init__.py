@@ -1,4 +1,7 @@
-"""Pictures of data and of measurements: small PNGs for an event log. Importing this room imports no library."""
+"""Pictures of data and of measurements: small PNGs for an event log. Importing this room imports no library.
+
+Pillow draws them. matplotlib draws plots as well, but takes 76 MB, 0.4 s to import, and four times the bytes a picture.
+"""
 
 from tfr_assets.pictures.balance import class_balance
 from tfr_assets.pictures.bars import bars
