@@ -25,7 +25,7 @@ FOLDERS = {
     "writing": ["export", "writers"],
     "reading": ["locate", "tensors", "native", "access", "readers", "readers.processes"],
     "bench": ["process", "writers", "readers"],
-    "components": ["runs.steps", "runs", "attributes", "failures", "metadata", "assets", "config"],
+    "components": ["runs.steps", "runs.celery", "runs", "attributes", "failures", "metadata", "assets", "config"],
 }  # fmt: skip
 MOST_FILES = 15
 

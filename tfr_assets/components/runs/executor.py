@@ -1,4 +1,4 @@
-"""How steps are executed; `steps` has the machinery."""
+"""How steps are executed: in processes of this machine (`steps`), or by Celery's workers (`celery`)."""
 
 import os
 from collections.abc import Mapping
@@ -10,11 +10,13 @@ from dagster._core.execution.step_dependency_config import get_step_dependency_c
 from dagster._core.execution.tags import get_tag_concurrency_limits_config
 
 from tfr_assets.components.runs.steps.crew import PRELOAD
+from tfr_assets.errors import ConfigError, suggestion
+from tfr_assets.packages import need
 
 if TYPE_CHECKING:
     from dagster._core.executor.base import Executor
 
-WORKERS_VARIABLE = "TFR_WORKERS"
+WORKERS_VARIABLE, EXECUTOR_VARIABLE = "TFR_WORKERS", "TFR_EXECUTOR"
 _CONFIG = {
     "max_concurrent": dg.Field(
         dg.Noneable(int), default_value=None, description="How many steps run at once; by default $TFR_WORKERS."
@@ -26,8 +28,22 @@ _CONFIG = {
 
 
 def build_executor() -> dg.ExecutorDefinition:
-    """Returns the executor; `$TFR_WORKERS` says how many steps run at once, by default one a processor."""
-    return warm_workers
+    """Returns the executor that `$TFR_EXECUTOR` names.
+
+    `local`, the default: processes of this machine; `$TFR_WORKERS` says how many steps run at once, by default one a
+    processor. `celery`: Celery's workers, on as many machines as you like; see docs/operation.md.
+
+    Raises:
+        ConfigError: There is none of that name.
+        MissingPackage: dagster-celery is not installed.
+    """
+    name = os.environ.get(EXECUTOR_VARIABLE) or "local"
+    executors = {"local": warm_workers, "celery": celery_workers}
+    if name not in executors:
+        raise ConfigError(f"{EXECUTOR_VARIABLE}={name!r}: {suggestion(name, executors, 'set it to one of')}")
+    if name == "celery":
+        need("dagster_celery", "dagster-celery", f"{EXECUTOR_VARIABLE}=celery", "pip install 'tfr-assets[celery]'")
+    return executors[name]
 
 
 @dg.executor(name="warm_workers", config_schema=_CONFIG, requirements=dg.multiple_process_executor_requirements())
@@ -48,3 +64,18 @@ def warm_workers(context: dg.InitExecutorContext) -> "Executor":
         dependencies=StepDependencyConfig.from_config(config.get("step_dependency_config")),
     )
     return HeldApart(workers)
+
+
+@dg.executor(
+    name="celery_workers",
+    config_schema={"retries": get_retries_config()},
+    requirements=dg.multiple_process_executor_requirements(),
+)
+def celery_workers(context: dg.InitExecutorContext) -> "Executor":
+    """Executes each step in one of Celery's workers, wherever they run."""
+    from dagster._core.execution.retries import RetryMode
+
+    from tfr_assets.components.runs.celery.engine import CeleryEngine
+    from tfr_assets.components.runs.held_apart import HeldApart
+
+    return HeldApart(CeleryEngine(RetryMode.from_config(context.executor_config["retries"]) or RetryMode.ENABLED))

@@ -67,6 +67,11 @@ class HeldApart(dg.Executor):
         """As the other executor."""
         return self._executor.step_dependency_config
 
+    def app_args(self) -> dict[str, Any]:
+        """As the other executor, if it is Celery's: Dagster's loop asks the run's executor for it."""
+        arguments: dict[str, Any] = self._executor.app_args()  # type: ignore[attr-defined]
+        return arguments
+
     def execute(
         self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
     ) -> Iterator[dg.DagsterEvent]:
