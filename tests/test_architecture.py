@@ -23,7 +23,7 @@ FOLDERS = {
         "mixed",
     ],
     "writing": ["export", "writers"],
-    "reading": ["locate", "tensors", "native", "access", "readers", "readers.processes"],
+    "reading": ["locate", "adapters", "tensors", "native", "access", "readers", "readers.processes"],
     "bench": ["process", "writers", "readers"],
     "components": ["runs.steps", "runs", "attributes", "failures", "metadata", "assets", "config"],
 }  # fmt: skip

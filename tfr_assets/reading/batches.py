@@ -18,7 +18,7 @@ def batches(
     name: "str | os.PathLike[str] | RecordFiles",
     batch_size: int = 4096,
     *,
-    into: Literal["numpy", "arrow", "pandas"] = "numpy",
+    into: Literal["numpy", "arrow", "pandas", "torch", "jax"] = "numpy",
     split: str | None = None,
     files: FileChoice | None = None,
     columns: Sequence[str] | None = None,
@@ -56,7 +56,8 @@ def batches(
     Args:
         name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.
         batch_size: Records per batch; the last one has what is left.
-        into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame.
+        into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame;
+            `"torch"`, `"jax"`: a dict of their tensors, which share the memory of the arrays where that can be.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
         columns: Those to decode, in this order; the others are skipped, which is faster. None: all.
@@ -85,6 +86,7 @@ def batches(
 
     Raises:
         ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
+        MissingPackage: What `into` names is not installed.
         StaleError: The files must be written (again) first; while iterating, one was replaced since it was opened.
         DamagedFile: A file differs from its manifest in size; while iterating, one cannot be read, or a record is
             damaged: the message says which, in which file and where.
@@ -99,7 +101,7 @@ def batches(
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.locate.record_files import RecordFiles
     from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
-    from tfr_assets.reading.native.convert import converter
+    from tfr_assets.reading.native.convert import converter, keeps_nulls
     from tfr_assets.reading.native.decoded_batches import Batches
 
     options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
@@ -116,7 +118,7 @@ def batches(
     names = chosen_columns(found.features, columns)
     for column in names:
         check_decodable(found.features, column)
-    convert, nulls = converter(found.features, names, into), into != "numpy"
+    convert, nulls = converter(found.features, names, into), keeps_nulls(into)
 
     def start(_order: "Order", _epoch: int, share: "Positions") -> Batches:
         return read_spans(share.spans)

@@ -14,6 +14,7 @@ import numpy as np
 from tfr_assets.errors import ConfigError, OutOfMemory, OutOfRange, StaleError
 from tfr_assets.reading.access.decode import RecordDecoder, read_payloads
 from tfr_assets.reading.access.epochs import ResumableBatches
+from tfr_assets.reading.access.frameworks import InFrameworks
 from tfr_assets.reading.access.gather import FileRecords, LoadedRecords, Source
 from tfr_assets.reading.access.left import Positions
 from tfr_assets.reading.access.open_files import OpenFiles
@@ -24,7 +25,7 @@ from tfr_assets.reading.access.rows import as_records
 from tfr_assets.reading.locate.file_sets import other_splits, split_of
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, is_remote
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
-from tfr_assets.reading.native.convert import converter
+from tfr_assets.reading.native.convert import converter, keeps_nulls
 from tfr_assets.records.frames.examine import FileReport, examine_written
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import Fault
@@ -33,7 +34,7 @@ from tfr_assets.records.schema.features import FeatureSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Into = Literal["numpy", "arrow", "pandas", "records", "bytes"]
+Into = Literal["numpy", "arrow", "pandas", "records", "bytes", "torch", "jax"]
 Records = Sequence[int] | np.ndarray | slice | range
 _AT_ONCE = 1024  # records decoded together when iterating
 _THREADS = 4  # that read for one `take`
@@ -45,12 +46,17 @@ def fingerprint_of(files: RecordFiles) -> str:
     return hashlib.sha256(json.dumps([made, files.features.fingerprint]).encode()).hexdigest()[:16]
 
 
+def payload_bytes_of(files: RecordFiles) -> int:
+    """Returns the size of all records of some files."""
+    return sum(manifest.payload_bytes for manifest in files.manifests)
+
+
 def files_order(files: RecordFiles, shuffle: Shuffle, seed: int) -> Order:
     """Returns an order of all records of some files. Arguments and errors as for `order_of`."""
-    return order_of(files.records, sum(manifest.payload_bytes for manifest in files.manifests), shuffle, seed)
+    return order_of(files.records, payload_bytes_of(files), shuffle, seed)
 
 
-class Dataset:
+class Dataset(InFrameworks):
     """Records of one split that are read by number, without TensorFlow. Get it from `tfr_assets.open`.
 
     ```python
@@ -174,8 +180,8 @@ class Dataset:
 
         Args:
             records: Numbers of records, also several times; those below 0 count from the end. Or a slice or range.
-            into: `"numpy"`, `"arrow"` or `"pandas"`, as for `tfr_assets.batches`; `"records"`: a list of dicts;
-                `"bytes"`: a list of serialized records.
+            into: `"numpy"`, `"arrow"`, `"pandas"`, `"torch"` or `"jax"`, as for `tfr_assets.batches`; `"records"`: a
+                list of dicts; `"bytes"`: a list of serialized records.
             columns: Those to decode; None: those that the dataset was opened with.
             on_error: `"raise"`, or `"skip"` to leave out damaged records.
 
@@ -200,7 +206,7 @@ class Dataset:
             found, faults = read_payloads(self._source, wanted, skip, _THREADS)
         else:
             convert = self._converter(names, into, ("records", "bytes"))
-            decoded, faults = self._decoder(names, into != "numpy", skip).decode(wanted, _THREADS)
+            decoded, faults = self._decoder(names, keeps_nulls(into), skip).decode(wanted, _THREADS)
             found = convert({name: decoded[name] for name in names})
         return (found, np.array(list(faults), np.int64)) if skip else found
 
@@ -242,7 +248,7 @@ class Dataset:
             ConfigError: An argument cannot be; while iterating, as for `take`, as are the others.
         """
         options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
-        return self.batches_in_order(files_order(self._files, shuffle, seed), self.fingerprint, options, columns)
+        return self.batches_in_order(self._order(shuffle, seed), self.fingerprint, options, columns)
 
     def batches_in_order(
         self, order: Order, fingerprint: str, options: BatchOptions, columns: Sequence[str] | None = None
@@ -259,8 +265,7 @@ class Dataset:
         convert = self._converter(names, options.into, ("records",))
 
         def new_decoder() -> RecordDecoder:
-            nulls = options.into != "numpy"
-            return RecordDecoder(self._source, self.features, names, nulls, options.skip)
+            return RecordDecoder(self._source, self.features, names, keeps_nulls(options.into), options.skip)
 
         new_decoder()  # what it refuses is refused at once
 
@@ -287,6 +292,13 @@ class Dataset:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _order(self, shuffle: Shuffle, seed: int) -> Order:
+        return files_order(self._files, shuffle, seed)
+
+    @property
+    def _payload_bytes(self) -> int:
+        return payload_bytes_of(self._files)
 
     def _numbers(self, records: Records) -> np.ndarray:
         size = len(self)
