@@ -91,6 +91,9 @@ def read(
         DamagedFile: A file differs from its manifest in size.
         MissingPackage: TensorFlow is not installed.
 
+    Iterators are saved by `tf.train.Checkpoint` with `reader="resumable"`, and with them all that follows and that
+    TensorFlow can save. Shuffled, give it a seed, so that another process goes on in the same order.
+
     What was opened is what is read, and records of two versions never mix. Damage, or a file that a refresh replaced
     since, is a `tf.errors.InvalidArgumentError` while iterating; its message names file, record, byte and kind of what
     is wrong, or says that the dataset must be opened again.
@@ -115,12 +118,13 @@ def read(
         shuffle=_SHUFFLE if shuffle is True else shuffle or 0,
         seed=seed,
         shard=shard,
+        repeat=repeat,
         decode=decoded_features(found.features, decode),
         on_error=on_error,
     )
     pipeline = reader_named(_best_for(found, on_error) if reader is None else reader)
     dataset = pipeline(found, options)
-    return dataset if repeat == 1 else dataset.repeat(repeat)
+    return dataset if repeat == 1 or pipeline.repeats else dataset.repeat(repeat)
 
 
 def _best_for(files: "RecordFiles", on_error: str) -> str:

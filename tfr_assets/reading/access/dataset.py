@@ -15,7 +15,7 @@ from tfr_assets.errors import ConfigError, OutOfMemory, OutOfRange, StaleError
 from tfr_assets.reading.access.decode import RecordDecoder, read_payloads
 from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.frameworks import InFrameworks
-from tfr_assets.reading.access.gather import FileRecords, LoadedRecords, Source
+from tfr_assets.reading.access.gather import LoadedRecords, Source, file_records
 from tfr_assets.reading.access.left import Positions
 from tfr_assets.reading.access.open_files import OpenFiles
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even, check_on_error
@@ -91,8 +91,7 @@ class Dataset(InFrameworks):
             )
         self._files, self._columns = files, None if columns is None else chosen_columns(files.features, columns)
         self._open, self._in_memory = OpenFiles(files), in_memory
-        firsts = np.cumsum([0, *(manifest.records for manifest in files.manifests)], dtype=np.int64)
-        self._source: Source = FileRecords(self._open, firsts)
+        self._source: Source = file_records(files, self._open)
         if in_memory:
             try:
                 self._source = LoadedRecords(self._source, len(self), _THREADS)

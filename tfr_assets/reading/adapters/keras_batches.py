@@ -53,6 +53,24 @@ class KerasBatches(keras.utils.PyDataset):
         )
         return (inputs,) if self._target is None else (inputs, columns[self._target])
 
+    def follow(self) -> keras.callbacks.Callback:
+        """Returns a callback for `fit` that gives each epoch its own order, by its number.
+
+        With `initial_epoch`, or with `BackupAndRestore` after training was killed, the epochs that are left then have
+        the batches of an unbroken run.
+        """
+        return _Follow(self)
+
     def on_epoch_end(self) -> None:
         """Goes on to the next epoch's order."""
         self.epoch += 1
+
+
+class _Follow(keras.callbacks.Callback):
+    def __init__(self, batches: KerasBatches) -> None:
+        super().__init__()
+        self._batches = batches
+
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
+        """Sets the order of the batches."""
+        self._batches.epoch = epoch
