@@ -23,6 +23,7 @@ Index and manifest lie in folders of their own because training code globs for s
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -204,6 +205,14 @@ def set_of(name: str) -> list[str]:
     """Returns the names of all files that there must be where one is called so; none if its name does not tell."""
     match = _SHARD_NAME.fullmatch(name)
     return [f"{match[1]}{index:05d}-of-{match[2]}" for index in range(int(match[2]))] if match else []
+
+
+def names_alike(names: Iterable[str]) -> dict[str, list[str]]:
+    """Returns names, in order, by what they are without their numbers: a set's differ in nothing else."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        found.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    return found
 
 
 def manifest_path(path: Path) -> Path:

@@ -147,7 +147,7 @@ def test_a_file_without_manifest_is_refused(numbers: Layout) -> None:
 
 def test_a_folder_of_foreign_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.tfrecord").write_bytes(b"")
-    with pytest.raises(StaleError, match=r"is not a dataset, and no manifest in .*TFRecordDataset"):
+    with pytest.raises(StaleError, match=r"is not a dataset, and no manifest in .*`tfr adopt "):
         locate(tmp_path)
 
 

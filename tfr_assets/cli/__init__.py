@@ -367,6 +367,26 @@ def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool)
     sys.exit(1 if any(inspection.fault_count for inspection in found) else 0)
 
 
+@cli.command()
+@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@max_record_bytes
+@as_json
+def adopt(path: Path, max_record_bytes: int | None, as_json: bool) -> None:
+    """Verify TFRecord files of other origin, and write index, manifest and feature spec beside them.
+
+    PATH is a file, or a folder of files. These are only read. Nothing is written if one is damaged, or holds no
+    tf.Examples.
+    """
+    from tfr_assets.cli.adopted import as_document, show
+    from tfr_assets.writing.adopt import adopt
+
+    found = adopt(path, max_record_bytes=max_record_bytes)
+    if as_json:
+        _print_json(as_document(found))
+    else:
+        show(found)
+
+
 @cli.command("diff")
 @click.argument("before", metavar="BEFORE", type=_Files(exists=True, path_type=Path))
 @click.argument("after", metavar="AFTER", type=_Files(exists=True, path_type=Path))

@@ -75,7 +75,8 @@ def write(
     Rows become tf.Examples as the tables of `tfr_assets.records.schema.features` say. Tables, DataFrames, dicts of
     columns and lists are cut into consecutive shards that differ by one record at most. A generator or an Arrow
     reader is written while it runs, in little memory; block by block its rows go to one shard after the other, the
-    same way every time (`tfr_assets.writing.writers.rows`).
+    same way every time (`tfr_assets.writing.writers.rows`). Of records that are serialized already, the features are
+    inferred when they are written, as `tfr_assets.adopt` does; of other bytes than tf.Examples, none are known.
 
     Args:
         data: An Arrow table, batch, reader, dataset or scanner; a DataFrame of pandas or polars, also a lazy one, or
@@ -107,6 +108,7 @@ def write(
     from tfr_assets.records.schema.feature_options import FeatureOptions
     from tfr_assets.sources.tables.class_names import class_names
     from tfr_assets.storage.atomic import refusals
+    from tfr_assets.writing.adopt import described
     from tfr_assets.writing.export.tfds import withdraw_tfds_files
     from tfr_assets.writing.shard import save_feature_spec
     from tfr_assets.writing.stray import remove_strays
@@ -155,12 +157,14 @@ def write(
             function(plan, rows, outcome)
         outcome.check()
     manifests = tuple(outcome.manifests[shard] for shard in range(count))
+    if plan.features is None:
+        manifests = described(paths, manifests)
     if shards is not None:
         with refusals(folder):
-            if plan.features is None:
-                feature_spec_path(folder).unlink(missing_ok=True)
+            if spec := manifests[0].features:
+                save_feature_spec(folder, spec, [path.name for path in paths])
             else:
-                save_feature_spec(folder, plan.features, [path.name for path in paths])
+                feature_spec_path(folder).unlink(missing_ok=True)
             pattern = re.escape(f"{folder.name}-{split}") + r"\.tfrecord-\d{5}-of-\d{5}"
             remove_strays(folder, pattern, {path.name for path in paths}, only_with_manifest=True)
     return Written(

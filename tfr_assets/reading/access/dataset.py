@@ -15,7 +15,7 @@ from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.frameworks import InFrameworks
 from tfr_assets.reading.access.gather import LoadedRecords, Source, file_records
 from tfr_assets.reading.access.left import Positions
-from tfr_assets.reading.access.open_files import OpenFiles
+from tfr_assets.reading.access.open_files import OpenFiles, Scanned
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even, check_on_error
 from tfr_assets.reading.access.order import Order, Shuffle, order_of
 from tfr_assets.reading.access.passes import AnyOrder
@@ -79,16 +79,24 @@ class Dataset(InFrameworks):
         files: The files.
         columns: The columns to decode; None: all.
         in_memory: Whether all records are read now, and kept.
+        scanned: Of files without manifest, by index: what each was when it was read to find its records.
     """
 
-    def __init__(self, files: RecordFiles, columns: Sequence[str] | None = None, in_memory: bool = False) -> None:
+    def __init__(
+        self,
+        files: RecordFiles,
+        columns: Sequence[str] | None = None,
+        in_memory: bool = False,
+        scanned: Mapping[int, Scanned] | None = None,
+    ) -> None:
         if is_remote(files.paths[0]):
             raise ConfigError(
                 f"{files.paths[0]}: records are read by number from local files only; copy the dataset, or read it in "
                 "its order with tfr_assets.batches"
             )
         self._files, self._columns = files, None if columns is None else chosen_columns(files.features, columns)
-        self._open, self._in_memory = OpenFiles(files), in_memory
+        self._scanned = scanned or {}
+        self._open, self._in_memory = OpenFiles(files, scanned), in_memory
         self._source: Source = file_records(files, self._open)
         if in_memory:
             try:
@@ -107,6 +115,8 @@ class Dataset(InFrameworks):
         return f"<{len(self)} records of {len(self._files.paths)} files: {', '.join(self._names(None))}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._scanned:  # which a file that is not the same fails
+            return Dataset, (self._files, self._columns, self._in_memory, self._scanned)
         return _reopened, (
             self._files.paths,
             self._columns,

@@ -18,6 +18,7 @@ from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import Layout, manifest_path
 from tfr_assets.project import find_project
 from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, command_for, sets_of
+from tfr_assets.reading.locate.foreign import adopted_files
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
 from tfr_assets.storage.file_names import is_remote
@@ -104,12 +105,15 @@ def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes
 
 def _whole_set(folder: Path, split: str | None) -> list[Path]:
     """Returns the files of the one set of a split in a folder that is complete: all of one name and one `-of-N`."""
-    names = sets_of([manifest.stem for manifest in (folder / "manifest").glob("*.json")], split, str(folder))
+    with_manifest = [manifest.stem for manifest in (folder / "manifest").glob("*.json")]
+    if adopted := adopted_files(folder, with_manifest, split):
+        return adopted
+    names = sets_of(with_manifest, split, str(folder))
     sets = [[folder / name for name in each] for each in names]
     if not sets:
         raise StaleError(
             f"{folder} is not a dataset, and no manifest in {folder}/manifest says what its files must hold. Write "
-            "them with `tfr run`, or, if they are of other origin, read them with tf.data.TFRecordDataset"
+            f"them with `tfr run`, or, if they are of other origin, run `tfr adopt {folder}`"
         )
     whole = [paths for paths in sets if not any(map(_lacks, paths))]
     if len(whole) == 1:

@@ -144,9 +144,11 @@ def lines(texts: Iterable[str]) -> str:
 def _manifest(path: Path) -> Manifest:
     manifest = Manifest.load(path)
     if manifest is None:
+        is_there = manifest_path(path).exists()
+        foreign = "read it with tf.data.TFRecordDataset" if is_there else f"run `tfr adopt {path}`"
         raise StaleError(
             f"{path}: there is no readable manifest {manifest_path(path)}, so that nothing says what it must hold. "
-            "Write the file with `tfr run`, or, if it is of other origin, read it with tf.data.TFRecordDataset"
+            f"Write the file with `tfr run`, or, if it is of other origin, {foreign}"
         )
     return manifest
 
