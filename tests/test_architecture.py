@@ -17,6 +17,7 @@ ROOMS = [  # from the top down
 SHARED = {"layout", "errors", "option_groups", "packages", "processes", "project", "units"}
 # Folders and modules of a room, from the bottom up: each imports only those before it. Its other modules come last.
 FOLDERS = {
+    "storage": ["objects"],
     "records": ["schema", "arrow", "kernels", "frames", "examples"],
     "sources": [
         "model", "files", "tables", "landing", "inventory", "media", "media.images", "media.audio", "media.text",
