@@ -57,7 +57,7 @@ def describe(url: str, text: str) -> str:
     says = f"{status} {code}".strip(" 0") or "no answer"
     if code == "NoSuchBucket":
         return f"{url}: there is no bucket {bucket}; make it, or correct the URL"
-    if "/latest/api/token" in text or "/latest/meta-data" in text or "NoCredentials" in text:  # the last place where one is looked for
+    if "/latest/api/token" in text or "/latest/meta-data" in text or "NoCredentials" in text:
         return f"{url}: there is no credential; set one in the environment, such as AWS_ACCESS_KEY_ID, or in ~/.aws"
     if code in _EXPIRED:
         return f"{url}: the credential has expired ({code}); get a new one, then run again"
