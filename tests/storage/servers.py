@@ -65,6 +65,7 @@ class Between:
     Attributes:
         endpoint: Where it is.
         requests: Method and path of all so far.
+        sent: Called with path and size of the body of each request.
         answer: Called with method, path and query of each request, by its own thread; may wait, raise or answer.
     """
 
@@ -72,12 +73,14 @@ class Between:
         between = self
         self.requests: list[tuple[str, str]] = []
         self.answer: Callable[[str, str, str], Answer] = lambda method, path, query: None
+        self.sent: Callable[[str, int], None] = lambda path, size: None
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def handle_any(self) -> None:
                 body = self._body()
+                between.sent(self.path, len(body))
                 parts = urlsplit(self.path)
                 between.requests.append((self.command, self.path))
                 try:

@@ -145,7 +145,7 @@ class StorePlace:
         store_of(folder.bucket)  # says what to install
         ours = self.shards or re.escape(self.names[0])
         self._check_is_free(folder)
-        with hold_lease(folder, ".lock" if self.shards else f".{self.names[0]}.lock") as lease, _spool() as spool:
+        with hold_lease(folder, ".lock" if self.shards else f".{self.names[0]}.lock") as lease, open_spool() as spool:
             abort_uploads(folder, rf"(index/)?{ours}(\.idx)?")
             if self.shards:
                 folder.delete([INFO])  # without it, nothing is read of what will not hold
@@ -296,7 +296,7 @@ def _shard_names(folder: str, shards: int, split: str) -> tuple[tuple[str, ...],
 
 
 @contextmanager
-def _spool() -> Iterator[Path]:
+def open_spool() -> Iterator[Path]:
     """Makes a folder among the temporary files, which goes after the block; those of killed processes go before."""
     from tfr_assets.storage.atomic import refusals
     from tfr_assets.storage.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
