@@ -23,7 +23,7 @@ FOLDERS = {
         "model", "files", "tables", "landing", "inventory", "media", "media.images", "media.audio", "media.text",
         "mixed",
     ],
-    "writing": ["export", "writers"],
+    "writing": ["export", "writers", "remote"],
     "reading": ["locate", "tensors", "native", "access", "readers", "readers.processes"],
     "bench": ["process", "writers", "readers"],
     "components": ["runs.steps", "runs", "attributes", "failures", "metadata", "assets", "config"],

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,6 +116,7 @@ def cli(project: Path | None) -> None:
     tfr inspect some.tfrecord             what is in there?
     tfr diff flights old/flights          what changed?
     tfr export flights f.array_record     the same records for Grain
+    tfr publish flights s3://lake/flights to an object store, as readers need it
     tfr bench readers flights             which reader is fastest here?
     tfr bench writers flights             which way of writing is the fastest?
 
@@ -297,7 +298,7 @@ def verify(paths: Sequence[Path | str], max_record_bytes: int | None, as_json: b
     how many rows, of which settings.
     """
     from tfr_assets.cli.verify import as_documents, audit_plans, verify_files
-    from tfr_assets.writing.stand_in import standing_in
+    from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import audit_folders, find_record_files
 
     with standing_in(paths) as there:
@@ -308,7 +309,8 @@ def verify(paths: Sequence[Path | str], max_record_bytes: int | None, as_json: b
         if not files and not beside:
             raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
         found = [*verify_files(files, as_json, max_record_bytes, there.open), *beside]
-        reports, notes = [there.report(report) for report in found], tuple(map(there.note, notes))
+        reports = [there.report(report) for report in found]
+        notes = tuple(replace(note, path=there.names(note.path), says=there.names(note.says)) for note in notes)
     if as_json:
         _print_json(as_documents(reports, notes))
     else:
@@ -369,7 +371,7 @@ def inspect(path: Path | str, first: int, max_record_bytes: int | None, as_json:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.inspection import as_document, show
     from tfr_assets.records.examples.inspect import inspect_file
-    from tfr_assets.writing.stand_in import standing_in
+    from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import find_record_files
 
     with standing_in([path]) as there:
@@ -427,7 +429,7 @@ def export(what: str, target: Path, split: str | None) -> None:
     from tfr_assets.reading.locate.file_sets import other_splits
     from tfr_assets.reading.locate.files import locate, names_with_manifest
     from tfr_assets.writing.export.array_record import export_array_record
-    from tfr_assets.writing.stand_in import standing_in
+    from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import path_or_url
 
     if target.suffix != ".array_record":
@@ -442,6 +444,31 @@ def export(what: str, target: Path, split: str | None) -> None:
     out.print(f"{target}: {records:,} records of {len(files.paths)} files", markup=False, soft_wrap=True)
     if split is None and (others := other_splits(files.paths[0], names_with_manifest(files.paths[0]))):
         out.print(f"not in it: split {', '.join(others)}; --split exports them, a file each", markup=False)
+
+
+@cli.command()
+@click.argument("what", metavar="NAME|PATH", type=_Files(exists=True, file_okay=False, path_type=Path))
+@click.argument("url", metavar="URL")
+def publish(what: Path, url: str) -> None:
+    """Copy a dataset, or a folder of TFRecord files, to an object store, such as s3://bucket/flights.
+
+    What readers need is sent: shards, merged files and what describes them. What is there already is not sent again,
+    what is of an earlier number of shards goes, and each file is verified before. It exists there by its manifest,
+    which comes last.
+    """
+    from tfr_assets.cli.terminal import bytes_bar, out
+    from tfr_assets.units import megabytes
+    from tfr_assets.writing.publish import publish as publish_folder
+
+    if not is_object_url(url):
+        raise click.UsageError(f"{url}: give the URL of a folder in an object store, such as s3://bucket/{what.name}")
+    total = sum(path.stat().st_size for path in what.rglob("*.tfrecord*") if path.is_file())
+    with bytes_bar("publishing", total) as progress:
+        done = publish_folder(what.absolute(), url, progress)
+    says = (
+        f"{done.url}: {done.sent} files sent, {megabytes(done.bytes)}; {done.kept} were there, {done.removed} removed"
+    )
+    out.print(says, markup=False, soft_wrap=True)
 
 
 @cli.group()

@@ -7,6 +7,7 @@
     raw_files       files of others, local or by URL, and how a change of them is noticed
     remote_folders  which files are in a folder by URL
     pipe            a remote file as a local descriptor
+    spool           a temporary folder for what is on its way
     file_names      what a file's name says of its format
 
 The lowest room: it imports no other, and every other may import any of its modules.

@@ -6,7 +6,6 @@ What then lies in the store are the files that a local folder would have, byte b
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from tfr_assets.units import Advance
     from tfr_assets.writing.writers.outcome import Outcome
 
-_SPOOL = "tfr-spool-"
 _DATASET = ("raw", "shards", "merged")  # folders of one
 
 
@@ -139,6 +137,7 @@ class StorePlace:
         from tfr_assets.storage.objects.lease import hold_lease
         from tfr_assets.storage.objects.multipart import abort_uploads
         from tfr_assets.storage.objects.store import store_of
+        from tfr_assets.storage.spool import open_spool
         from tfr_assets.writing.export.tfds import INFO
 
         folder = ObjectFolder(self.url)
@@ -176,7 +175,7 @@ class StorePlace:
             sender.folder.delete([key])
         else:
             sender.folder.put(key, feature_spec(features, self.names))
-        sender.remove_strays(self.shards, set(self.names))
+        remove_from_store(sender.folder, sender.lease, self.shards, set(self.names))
 
 
 @dataclass(frozen=True)
@@ -205,17 +204,31 @@ class _Sender:
 
         return Sending(paths, progress, self.folder.url)
 
-    def remove_strays(self, pattern: str, current: set[str]) -> None:
-        """Removes shards of another number, as `writing.stray.remove_strays` does: only those with a manifest."""
-        from tfr_assets.records.frames.manifest import Manifest
-        from tfr_assets.storage.objects.publish import index_key, manifest_key
 
-        ours = re.compile(pattern)
-        names = {key.removesuffix(".json") for key in self.folder.list("manifest")}
-        for name in sorted(filter(ours.fullmatch, names - current)):
-            if Manifest.from_json(self.folder.get(manifest_key(name)) or b"", name):
-                self.lease.check()
-                self.folder.delete([name, index_key(name), manifest_key(name)])
+def remove_from_store(folder: "ObjectFolder", lease: "Lease", pattern: str, current: set[str]) -> list[str]:
+    """Removes files as `writing.stray.remove_strays` does, only those with a manifest, and returns their names.
+
+    Args:
+        folder: Where they lie.
+        lease: What the writer holds.
+        pattern: Regular expression of the whole names of those that may go.
+        current: Names of those that stay.
+
+    Raises:
+        WriteError: The store refused, or the lease is lost.
+        SourceError: The store refused to be read.
+    """
+    from tfr_assets.records.frames.manifest import Manifest
+    from tfr_assets.storage.objects.publish import index_key, manifest_key
+
+    removed = []
+    names = {key.removesuffix(".json") for key in folder.list("manifest")}
+    for name in sorted(filter(re.compile(pattern).fullmatch, names - current)):
+        if Manifest.from_json(folder.get(manifest_key(name)) or b"", name):
+            lease.check()
+            folder.delete([name, index_key(name), manifest_key(name)])
+            removed.append(name)
+    return removed
 
 
 def place_of(path: str | os.PathLike[str], shards: int | None, split: str) -> LocalPlace | StorePlace:
@@ -293,22 +306,6 @@ def _shard_names(folder: str, shards: int, split: str) -> tuple[tuple[str, ...],
     prefix = f"{folder}-{split}.tfrecord-"
     names = tuple(prefix + key.removeprefix(f"{split}-") for key in shard_keys(split, shards))
     return names, re.escape(f"{folder}-{split}") + r"\.tfrecord-\d{5}-of-\d{5}"
-
-
-@contextmanager
-def open_spool() -> Iterator[Path]:
-    """Makes a folder among the temporary files, which goes after the block; those of killed processes go before."""
-    from tfr_assets.storage.atomic import refusals
-    from tfr_assets.storage.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
-
-    parent = Path(tempfile.gettempdir())
-    with refusals(parent):
-        remove_abandoned_folders(parent, _SPOOL)
-        descriptor, folder = make_locked_folder(parent, _SPOOL)
-    try:
-        yield folder
-    finally:
-        remove_locked_folder(descriptor, folder)
 
 
 def _remove(file: Path) -> None:

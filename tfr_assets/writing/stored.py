@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.manifest import Manifest
     from tfr_assets.writing.audit import Note
-    from tfr_assets.writing.stand_in import StandIn
+    from tfr_assets.writing.remote.stand_in import StandIn
 
 _NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
 _OURS = {"index", "manifest"}
@@ -85,7 +85,7 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
         SourceError: A store refused.
     """
     from tfr_assets.records.frames.examine import examine_files
-    from tfr_assets.writing.stand_in import standing_in
+    from tfr_assets.writing.remote.stand_in import standing_in
 
     with standing_in([_existing(what)]) as there:
         files = find_record_files(there.paths)
@@ -115,7 +115,7 @@ def inspect(path: str | os.PathLike[str], *, first: int = 3, max_record_bytes: i
         SourceError: A store refused.
     """
     from tfr_assets.records.examples.inspect import inspect_file
-    from tfr_assets.writing.stand_in import standing_in
+    from tfr_assets.writing.remote.stand_in import standing_in
 
     with standing_in([path_or_url(path)]) as there:
         if not there.paths[0].is_file():
@@ -148,7 +148,7 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
         DamagedFile: A file is gone, damaged or without a manifest, or compressions differ.
         WriteError: The file system refused. In every case, what lay under the target's name is as it was.
     """
-    from tfr_assets.writing.stand_in import standing_in
+    from tfr_assets.writing.remote.stand_in import standing_in
 
     if isinstance(files, str | os.PathLike):
         raise ConfigError(f"files={str(files)!r}: give a list of files, such as sorted(folder.glob('names-*'))")
@@ -169,7 +169,7 @@ def _merge(there: "StandIn", target: Path | str) -> "Manifest":
     from tfr_assets.records.frames.examine import examine_written
     from tfr_assets.records.frames.merge import merge_files
     from tfr_assets.storage.atomic import refusals
-    from tfr_assets.writing.merge_in_store import fetch, merge_to_url
+    from tfr_assets.writing.remote.merge_in_store import fetch, merge_to_url
 
     sources = [there.source(path) for path in there.paths]  # before they are verified: what is joined is what was
     inputs: list[tuple[Path, Manifest]] = []

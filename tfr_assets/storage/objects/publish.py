@@ -23,21 +23,25 @@ def index_key(name: str) -> str:
     return str(index_path(Path(name)))
 
 
-def publish_file(folder: ObjectFolder, file: Path, lease: Lease) -> None:
+def publish_file(folder: ObjectFolder, file: Path, lease: Lease, manifest: bytes | None = None) -> None:
     """Sends a whole local TFRecord file with its index and its manifest, which comes last.
 
     Args:
         folder: Where it goes; it keeps its name.
         file: The file; index and manifest lie below `index` and `manifest` beside it.
         lease: What the writer holds.
+        manifest: What the manifest's file must hold still when the file was sent; None: whatever it holds then.
 
     Raises:
-        WriteError: The store refused, or somebody else wrote there, too. No manifest is there then, or the old one
-            beside the old file.
+        WriteError: The store refused, somebody else wrote there, too, or the file was replaced while it was sent. No
+            manifest is there then, or the old one beside the old file.
     """
     with folder.uploading(file.name, file), folder.uploading(index_key(file.name), index_path(file)):
         withdraw(folder, file.name, lease)
-    reveal(folder, file.name, manifest_path(file).read_bytes(), lease)
+    content = manifest_path(file).read_bytes() if manifest_path(file).exists() else b""
+    if manifest not in (None, content):
+        raise WriteError(f"{file} was replaced while it was sent, so that it does not count as written; run again")
+    reveal(folder, file.name, content, lease)
 
 
 def withdraw(folder: ObjectFolder, name: str, lease: Lease) -> None:

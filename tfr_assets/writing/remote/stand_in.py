@@ -21,13 +21,12 @@ from tfr_assets.storage.objects.multipart import Source
 from tfr_assets.storage.objects.ranges import chunks_of
 from tfr_assets.storage.objects.store import split_url, store_of
 from tfr_assets.storage.pipe import open_piped
-from tfr_assets.writing.places import open_spool
+from tfr_assets.storage.spool import open_spool
 
 if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
     from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.scan import Fault
-    from tfr_assets.writing.audit import Note
 
 _AT_ONCE = 16  # requests for small files
 _BESIDE = {manifest_path(Path("x")).parent.name, index_path(Path("x")).parent.name}  # folders of what is fetched
@@ -115,10 +114,6 @@ class StandIn:
     def inspection(self, found: "Inspection") -> "Inspection":
         """Returns what was found in the file that is meant."""
         return replace(found, path=self.names(found.path), faults=tuple(map(self._fault, found.faults)))
-
-    def note(self, note: "Note") -> "Note":
-        """Returns a note on the file that is meant."""
-        return replace(note, path=self.names(note.path), says=self.names(note.says))
 
     def _fault(self, fault: "Fault") -> "Fault":
         return replace(fault, path=self.names(fault.path), detail=self.names(fault.detail))

@@ -17,8 +17,8 @@ from tfr_assets.storage.objects.folder import ObjectFolder
 from tfr_assets.storage.objects.lease import Lease, hold_lease
 from tfr_assets.storage.objects.multipart import Source, abort_uploads, can_join, joining
 from tfr_assets.storage.objects.publish import index_key, publish_file, reveal, withdraw
-from tfr_assets.writing.places import open_spool
-from tfr_assets.writing.stand_in import StandIn, fetch_file, standing_in
+from tfr_assets.storage.spool import open_spool
+from tfr_assets.writing.remote.stand_in import StandIn, fetch_file, standing_in
 
 Inputs = Sequence[tuple[Path, Manifest]]
 
