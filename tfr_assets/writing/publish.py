@@ -57,7 +57,7 @@ class Published:
     seconds: float
 
 
-def publish(folder: Path, url: str, progress: Advance | None = None) -> Published:
+def publish(folder: Path, url: str, progress: Advance | None = None, is_locked: bool = False) -> Published:
     """Makes a folder of an object store hold what a local one holds, for readers.
 
     Each file is verified before it is sent, and visible only with its manifest. Whatever interrupts this, no manifest
@@ -67,6 +67,7 @@ def publish(folder: Path, url: str, progress: Advance | None = None) -> Publishe
         folder: A dataset's folder, or a folder of TFRecord files with manifests.
         url: The folder there.
         progress: Called with the number of bytes just sent, or found to be there.
+        is_locked: Whether the caller keeps runs away from the dataset, as a run does.
 
     Raises:
         ConfigError: There is nothing to publish.
@@ -81,7 +82,7 @@ def publish(folder: Path, url: str, progress: Advance | None = None) -> Publishe
     parts = [part for part in (_PARTS if is_dataset else ("",)) if any((folder / part / "manifest").glob("*.json"))]
     if not parts:
         raise ConfigError(f"{folder} holds no TFRecord files with manifests; write them with `tfr run` first")
-    with _unchanged(folder, is_dataset):
+    with _unchanged(folder, is_dataset and not is_locked):
         for part in parts:
             _check(folder / part)
         with hold_lease(there) as lease:
@@ -94,9 +95,9 @@ def publish(folder: Path, url: str, progress: Advance | None = None) -> Publishe
 
 
 @contextmanager
-def _unchanged(folder: Path, is_dataset: bool) -> Iterator[None]:
+def _unchanged(folder: Path, needs_lock: bool) -> Iterator[None]:
     """Lets no run work on a dataset while the block runs."""
-    if not is_dataset:
+    if not needs_lock:
         yield
         return
     with refusals(folder):
