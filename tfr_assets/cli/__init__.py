@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.project import PROJECT_VARIABLE, find_project
 from tfr_assets.reading.registry import READERS
+from tfr_assets.storage.objects.store import is_object_url
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -48,9 +49,13 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 
 
 class _Files(click.Path):
-    """A file or folder; or a dataset's name, which stands for its folder where nothing else is called so."""
+    """A file or folder; or a dataset's name, which stands for its folder where nothing else is called so; or a URL."""
+
+    urls = False
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if self.urls and is_object_url(value):
+            return value
         if not Path(value).exists():  # else it does not matter whether there is a project
             from tfr_assets.layout import data_root
 
@@ -59,10 +64,18 @@ class _Files(click.Path):
         return super().convert(value, param, ctx)
 
 
-class _DatasetOrFiles(_Files):
-    """As `_Files`; also the name of a dataset that was not written yet, for its folder."""
+class _FilesOrUrl(_Files):
+    """As `_Files`; or the URL of a file or folder in an object store, as a string."""
+
+    urls = True
+
+
+class _DatasetOrFiles(_FilesOrUrl):
+    """As `_FilesOrUrl`; also the name of a dataset that was not written yet, for its folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if is_object_url(value):
+            return value
         from tfr_assets.layout import data_root
 
         is_name = re.fullmatch("[A-Za-z0-9_]+", value) and not Path(value).exists()
@@ -103,6 +116,7 @@ def cli(project: Path | None) -> None:
     tfr inspect some.tfrecord             what is in there?
     tfr diff flights old/flights          what changed?
     tfr export flights f.array_record     the same records for Grain
+    tfr publish flights s3://lake/flights to an object store, as readers need it
     tfr bench readers flights             which reader is fastest here?
     tfr bench writers flights             which way of writing is the fastest?
 
@@ -269,29 +283,34 @@ def _exit(outcomes: "Sequence[Outcome]") -> None:
 
 @cli.command()
 @click.argument(
-    "paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_DatasetOrFiles(exists=True, path_type=Path)
+    "paths", nargs=-1, required=True, metavar="NAME|PATH|URL...", type=_DatasetOrFiles(exists=True, path_type=Path)
 )
 @max_record_bytes
 @as_json
-def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -> None:
+def verify(paths: Sequence[Path | str], max_record_bytes: int | None, as_json: bool) -> None:
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
-    NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
+    NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression, URL
+    the same in an object store. Files
     with a manifest are also compared with it: size, count, content, index, and that every record parses. In a folder,
     files are noticed that are missing or do not belong there, and whatever else of a dataset is not as it was written.
     A dataset's files are also compared with the plan that its YAML and its inventory make: which there must be, with
     how many rows, of which settings.
     """
     from tfr_assets.cli.verify import as_documents, audit_plans, verify_files
+    from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import audit_folders, find_record_files
 
-    files = find_record_files(paths)
-    beside, notes = audit_folders(paths)
-    unplanned, more = audit_plans(paths, {report.path for report in beside})
-    beside, notes = beside + unplanned, notes + more
-    if not files and not beside:
-        raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
-    reports = [*verify_files(files, as_json, max_record_bytes), *beside]
+    with standing_in(paths) as there:
+        files = find_record_files(there.paths)
+        beside, notes = audit_folders(there.paths)
+        unplanned, more = audit_plans(there.paths, {report.path for report in beside})
+        beside, notes = beside + unplanned, notes + more
+        if not files and not beside:
+            raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
+        found = [*verify_files(files, as_json, max_record_bytes, there.open), *beside]
+        reports = [there.report(report) for report in found]
+        notes = tuple(replace(note, path=there.names(note.path), says=there.names(note.says)) for note in notes)
     if as_json:
         _print_json(as_documents(reports, notes))
     else:
@@ -342,24 +361,30 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
 
 
 @cli.command()
-@click.argument("path", metavar="NAME|PATH", type=_Files(exists=True, path_type=Path))
+@click.argument("path", metavar="NAME|PATH|URL", type=_FilesOrUrl(exists=True, path_type=Path))
 @click.option(
     "-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show."
 )
 @max_record_bytes
 @as_json
-def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool) -> None:
+def inspect(path: Path | str, first: int, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.inspection import as_document, show
     from tfr_assets.records.examples.inspect import inspect_file
+    from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import find_record_files
 
-    files = find_record_files([path])
-    if not files:
-        raise click.UsageError(f"no TFRecord file in {path}")
-    if gone := [file for file in files if not file.is_file()]:
-        raise click.UsageError(f"{gone[0]} is missing, says its manifest; `tfr verify {path}` lists all that is wrong")
-    found = [inspect_file(file, first if n == 0 else 0, max_record_bytes) for n, file in enumerate(files)]
+    with standing_in([path]) as there:
+        files = find_record_files(there.paths)
+        if not files:
+            raise click.UsageError(f"no TFRecord file in {path}")
+        if gone := [there.names(str(file)) for file in files if not file.is_file()]:
+            says = f"{gone[0]} is missing, says its manifest; `tfr verify {path}` lists all that is wrong"
+            raise click.UsageError(says)
+        found = [
+            there.inspection(inspect_file(file, first if n == 0 else 0, max_record_bytes, there.open))
+            for n, file in enumerate(files)
+        ]
     if as_json:
         _print_json([as_document(inspection) for inspection in found])
     else:
@@ -412,7 +437,7 @@ def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("what", metavar="NAME|PATH")
+@click.argument("what", metavar="NAME|PATH|URL")
 @click.argument("target", metavar="FILE.array_record", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--split", help="Which split; without it the only one, or train.")
 def export(what: str, target: Path, split: str | None) -> None:
@@ -422,18 +447,48 @@ def export(what: str, target: Path, split: str | None) -> None:
     """
     from tfr_assets.cli.terminal import out, records_bar
     from tfr_assets.reading.locate.file_sets import other_splits
-    from tfr_assets.reading.locate.files import locate
+    from tfr_assets.reading.locate.files import locate, names_with_manifest
     from tfr_assets.writing.export.array_record import export_array_record
+    from tfr_assets.writing.remote.stand_in import standing_in
+    from tfr_assets.writing.stored import path_or_url
 
     if target.suffix != ".array_record":
         raise click.UsageError(f"{target}: call the file {target.stem}.array_record, so that no other is overwritten")
     files = locate(what, split=split)
-    with records_bar(target.name, files.records) as progress:
-        records = export_array_record(map(Path, files.paths), target, progress)
+    with (
+        standing_in([path_or_url(path) for path in files.paths]) as there,
+        there.named(),
+        records_bar(target.name, files.records) as progress,
+    ):
+        records = export_array_record(there.paths, target, progress, there.open)
     out.print(f"{target}: {records:,} records of {len(files.paths)} files", markup=False, soft_wrap=True)
-    there = [manifest.stem for manifest in (Path(files.paths[0]).parent / "manifest").glob("*.json")]
-    if split is None and (others := other_splits(files.paths[0], there)):
+    if split is None and (others := other_splits(files.paths[0], names_with_manifest(files.paths[0]))):
         out.print(f"not in it: split {', '.join(others)}; --split exports them, a file each", markup=False)
+
+
+@cli.command()
+@click.argument("what", metavar="NAME|PATH", type=_Files(exists=True, file_okay=False, path_type=Path))
+@click.argument("url", metavar="URL")
+def publish(what: Path, url: str) -> None:
+    """Copy a dataset, or a folder of TFRecord files, to an object store, such as s3://bucket/flights.
+
+    What readers need is sent: shards, merged files and what describes them. What is there already is not sent again,
+    what is of an earlier number of shards goes, and each file is verified before. It exists there by its manifest,
+    which comes last.
+    """
+    from tfr_assets.cli.terminal import bytes_bar, out
+    from tfr_assets.units import megabytes
+    from tfr_assets.writing.publish import publish as publish_folder
+
+    if not is_object_url(url):
+        raise click.UsageError(f"{url}: give the URL of a folder in an object store, such as s3://bucket/{what.name}")
+    total = sum(path.stat().st_size for path in what.rglob("*.tfrecord*") if path.is_file())
+    with bytes_bar("publishing", total) as progress:
+        done = publish_folder(what.absolute(), url, progress)
+    says = (
+        f"{done.url}: {done.sent} files sent, {megabytes(done.bytes)}; {done.kept} were there, {done.removed} removed"
+    )
+    out.print(says, markup=False, soft_wrap=True)
 
 
 @cli.group()

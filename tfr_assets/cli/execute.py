@@ -118,7 +118,7 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
     if dataset.auto:  # the number of shards, and with it that of the steps, is known only then
         dataset = run_raw(dataset, instance, outcome, progress)
     if outcome.ok:
-        steps = len(dataset.shard_keys) + _OTHER_STEPS
+        steps = len(dataset.shard_keys) + _OTHER_STEPS + (dataset.publish is not None)
         _run(refresh_job(dataset.name), steps, outcome, instance, progress)
     if outcome.ok and bench:
         _run(bench.name, _READER_STEPS, outcome, instance, progress)

@@ -11,24 +11,28 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.packages import is_installed
 from tfr_assets.project import find_project
+from tfr_assets.records.frames.compression import Opener, open_file
 from tfr_assets.records.frames.examine import FileReport, examine_files, faulty_report, unread_report
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Note
 from tfr_assets.writing.audit_plan import audit_plan
 
 
-def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: int | None = None) -> list[FileReport]:
+def verify_files(
+    files: Sequence[Path], quiet: bool = False, max_record_bytes: int | None = None, opener: Opener = open_file
+) -> list[FileReport]:
     """Examines files behind a progress bar.
 
     Args:
         files: The files.
         quiet: Show no progress.
         max_record_bytes: As `examine_written` takes it.
+        opener: As `examine_written` takes it.
     """
     total = sum(file.stat().st_size for file in files if file.is_file())
     shown = nullcontext(None) if quiet else bytes_bar("verifying", total)
     with shown as progress:
-        return examine_files(files, progress, max_record_bytes)
+        return examine_files(files, progress, max_record_bytes, opener)
 
 
 def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[dict[str, Any]]:

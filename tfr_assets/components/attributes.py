@@ -62,6 +62,11 @@ class Look:
         """Returns the selection of the assets `parts`."""
         return dg.AssetSelection.assets(*(self.key(part) for part in parts))
 
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The assets that a refresh makes from `raw`."""
+        return ("shards", "merged", "published") if self.dataset.publish else ("shards", "merged")
+
     def asset(self, part: str, description: str, kinds: set[str], **settings: Any) -> dict[str, Any]:
         """Returns the arguments with which the asset `part` is defined.
 

@@ -24,6 +24,7 @@ class Dataset:
         root: Folder of all datasets; None: `data_root(project)`, asked when needed.
         project: Folder of the project that it belongs to; None: the current one.
         auto: Whether `shards` is planned from the inventory (see `writing.sizing`); here it is what was planned last.
+        publish: URL of a folder in an object store, to which a refresh copies what readers need; None: to none.
 
     Raises:
         ConfigError: A setting cannot work.
@@ -37,6 +38,7 @@ class Dataset:
     root: Path | None = None
     auto: bool = False
     project: Path | None = None
+    publish: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.shards, Mapping) and set(self.shards) != set(self.splits):

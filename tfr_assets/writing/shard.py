@@ -152,7 +152,12 @@ def save_feature_spec(folder: Path, features: FeatureSpec, names: Sequence[str])
         features: How a record is parsed.
         names: Names of all of them.
     """
-    write_atomically(feature_spec_path(folder), seal({"features": features.to_json(), "files": list(names)}))
+    write_atomically(feature_spec_path(folder), feature_spec(features, names))
+
+
+def feature_spec(features: FeatureSpec, names: Sequence[str]) -> bytes:
+    """Returns what `save_feature_spec` saves."""
+    return seal({"features": features.to_json(), "files": list(names)})
 
 
 def load_feature_spec(folder: Path) -> tuple[FeatureSpec, tuple[str, ...]] | None:

@@ -118,7 +118,7 @@ def build_follower(look: Look) -> dg.AutomationConditionSensorDefinition:
     name = look.dataset.name
     return dg.AutomationConditionSensorDefinition(
         name=f"{name}_follows_raw",
-        target=look.select("shards", "merged"),
+        target=look.select(*look.made),
         default_status=dg.DefaultSensorStatus.RUNNING,
         run_tags=job_tags(name),
         description="Materializes shards and merged when what they are made from has changed.",

@@ -67,7 +67,7 @@ def build_jobs(look: Look, partitions: dg.PartitionsDefinition) -> list[Any]:
         # an asset's checks come with it
         dg.define_asset_job(
             refresh_job(name),
-            look.select("raw").upstream() | look.select("shards", "merged"),
+            look.select("raw").upstream() | look.select(*look.made),
             description="Raw data to checked, merged TFRecord files, in one run: Materialize all… → All → Launch.",
             tags=job_tags(name),
             partitions_def=partitions,

@@ -14,6 +14,7 @@ from tfr_assets.components.assets.current import build_current_sensor
 from tfr_assets.components.assets.file_checks import build_merged_checks, build_shard_checks
 from tfr_assets.components.assets.jobs import build_jobs
 from tfr_assets.components.assets.merged import build_merged
+from tfr_assets.components.assets.published import build_published
 from tfr_assets.components.assets.raw import build_raw
 from tfr_assets.components.assets.shards import build_shards
 from tfr_assets.components.assets.verify_job import build_verify
@@ -35,9 +36,10 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
     """Tables in, verified TFRecord shards out, as one group of assets named after the folder of the YAML.
 
     Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file).
-    Checks read every file back. Jobs: `Refresh_NAME`, `Verify_NAME` and `Plan_shards_NAME`. With `bench`, also
-    `readers` and `reader_report` (how fast they are read, and which reader is best), `writers` and `writer_report` (how
-    fast they can be written), and the jobs `Bench_readers_NAME` and `Bench_writers_NAME`.
+    With `publish`, also `published` (the same in an object store). Checks read every file back. Jobs: `Refresh_NAME`,
+    `Verify_NAME` and `Plan_shards_NAME`. With `bench`, also `readers` and `reader_report` (how fast they are read, and
+    which reader is best), `writers` and `writer_report` (how fast they can be written), and the jobs
+    `Bench_readers_NAME` and `Bench_writers_NAME`.
 
     Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
     """
@@ -95,7 +97,8 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
                 *([build_follower(look)] if self.automation else []),
             ],
         )
-        return dg.Definitions.merge(made, build_bench(look, self.bench))
+        published = [build_published(look, self.publish)] if self.publish else []
+        return dg.Definitions.merge(made, dg.Definitions(assets=published), build_bench(look, self.bench))
 
     def dataset(self, name: str, project: Path) -> Dataset:
         """Returns the dataset as the rooms below know it.
@@ -112,5 +115,7 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         if self.watch:
             check_watchable(source)
         auto = self.shards is None
-        dataset = Dataset(name, source, 1, self.compression, self.features, auto=auto, project=project)
+        dataset = Dataset(
+            name, source, 1, self.compression, self.features, auto=auto, project=project, publish=self.publish
+        )
         return as_planned(dataset) if self.shards is None else replace(dataset, shards=self.shards)

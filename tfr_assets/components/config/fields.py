@@ -11,11 +11,13 @@ import dagster as dg
 from pydantic import ConfigDict, Field, PlainValidator, Strict
 
 from tfr_assets.components.assets.bench import Bench
+from tfr_assets.errors import ConfigError
 from tfr_assets.layout import MAX_SHARDS
 from tfr_assets.option_groups import Expect, OneOf, Whole, problem, problem_at
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources.model.parse import SourceOption, SplitsOption
+from tfr_assets.storage.objects.store import SCHEMES, is_object_url, split_url
 
 ON_CHANGE = "on_change"
 _SOONEST = 10  # seconds between two looks at the raw files; listing many takes a while
@@ -44,6 +46,17 @@ def _asset_key(value: Any) -> dg.AssetKey:
     if not isinstance(value, str) or not all(value.split("/")):
         raise problem(f"{value!r} is not an asset's key, such as my_group/my_files")
     return dg.AssetKey(value.split("/"))
+
+
+def _url(value: Any) -> str:
+    if not is_object_url(value):
+        schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise problem(f"expected a URL that begins with {schemes}, such as s3://bucket/my_data; found {value!r}")
+    try:
+        split_url(value)
+    except ConfigError as error:
+        raise problem(str(error)) from error
+    return str(value)
 
 
 def _cron(value: Any) -> str:
@@ -154,6 +167,12 @@ class DatasetOptions(dg.Model):
             {"readers": {"batch_size": 4096, "only": ["vectorized", "columnar"]}},
             {"writers": {"rows": 50_000, "workers": [1, 2, 4], "only": ["sharded_threads", "single_writer_queue"]}},
         ],
+    )
+    publish: Annotated[str, PlainValidator(_url, json_schema_input_type=str)] | None = Field(
+        default=None,
+        description="URL of a folder in an object store, to which every refresh copies what readers need: shards, "
+        "merged files and what describes them. It needs `pip install 'tfr-assets[s3]'`.",
+        examples=["s3://bucket/my_data", "gs://bucket/my_data"],
     )
     deps: Annotated[
         list[Annotated[dg.AssetKey, PlainValidator(_asset_key, json_schema_input_type=str)]],

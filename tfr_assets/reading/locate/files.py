@@ -22,6 +22,7 @@ from tfr_assets.reading.locate.foreign import adopted_files
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
 from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.remote_folders import files_in
 
 
 def locate(
@@ -129,6 +130,14 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
         f"{folder} is not complete; {command} writes what is missing, or, if it is a copy, copy it again:\n"
         + lines(lacking)
     )
+
+
+def names_with_manifest(path: str) -> list[str]:
+    """Returns the names of the files that have a manifest in the folder of one, a path or a URL."""
+    folder = f"{path.rpartition('/')[0] or '.'}/manifest"
+    if is_remote(path):
+        return [name.removesuffix(".json") for name in files_in(folder)]
+    return [manifest.stem for manifest in Path(folder).glob("*.json")]
 
 
 def _lacks(path: Path) -> str | None:
