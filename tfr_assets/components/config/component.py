@@ -85,11 +85,10 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             freshness=self.freshness,
         )
         hold_apart(dataset, partial(report_run_failure, look))
-        partitions = dg.StaticPartitionsDefinition(look.partition_keys)
         made = dg.Definitions(
-            assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],
-            asset_checks=[build_shard_checks(look, partitions), build_merged_checks(look)],
-            jobs=[*build_jobs(look, partitions), build_verify(look)],
+            assets=[build_raw(look, self.deps), build_shards(look), build_merged(look)],
+            asset_checks=[build_shard_checks(look), build_merged_checks(look)],
+            jobs=[*build_jobs(look), build_verify(look)],
             schedules=[build_schedule(look, self.schedule, self.deps)] if self.schedule else [],
             sensors=[
                 build_current_sensor(look),
@@ -114,5 +113,21 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         if self.watch:
             check_watchable(source)
         auto = self.shards is None
-        dataset = Dataset(name, source, 1, self.compression, self.features, auto=auto, project=project)
+        dataset = Dataset(
+            name, source, 1, self.compression, self.features, auto=auto, project=project, slices=self.slices
+        )
+        self._check_slices()
         return as_planned(dataset) if self.shards is None else replace(dataset, shards=self.shards)
+
+    def _check_slices(self) -> None:
+        """Refuses what has no meaning yet where raw data comes in slices."""
+        if self.slices is None:
+            return
+        set_ = {
+            "watch": self.watch,
+            "automation": self.automation,
+            "bench": self.bench.readers or self.bench.writers,
+        }
+        if wrong := next((name for name, value in set_.items() if value), None):
+            remedy = "`tfr bench` measures a slice's folder" if wrong == "bench" else "and set a `schedule`"
+            raise ConfigError(f"{wrong}: does not work with `slices`; remove it, {remedy}")
