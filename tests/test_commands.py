@@ -32,7 +32,10 @@ ELSEWHERE = {
     '"tensorflow>=2.20,<2.22"',
 }  # fmt: skip
 # What takes minutes; here it measures less.
-SHORTER = {"tfr bench readers": "--only columnar --only vectorized --repeats 1"}
+SHORTER = {
+    "tfr bench readers": "--only columnar --only vectorized --repeats 1",
+    "tfr bench writers": "--only sharded_threads --only single_writer_queue --rows 50000 --repeats 1",
+}
 PROJECT = Path(__file__).parents[1]
 FLIGHTS = 336_776
 IGNORED = {".venv", ".dagster", "data", "raw", "__pycache__"}

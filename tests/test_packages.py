@@ -120,7 +120,7 @@ def test_a_dataset_is_verified_without_its_plan_and_that_is_said(tmp_path: Path)
     assert python(code, DAGSTER, tmp_path).returncode == 0
     done = tfr(DAGSTER, tmp_path, "verify", "few")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "not held against its YAML: Dagster is not installed" in done.stdout.replace("\n", " ")
+    assert "not compared with its YAML: Dagster is not installed" in done.stdout.replace("\n", " ")
 
 
 def test_the_small_installation_of_the_docs_is_what_the_tests_have() -> None:

@@ -146,4 +146,8 @@ def test_bench_writers_measures_says_which_to_use_and_keeps_what_it_measured(tmp
     document = json.loads(run("bench", "writers", "few", "--json").stdout)
     assert [each["writer"] for each in document["measured"]] == ["serial", "locked"]
     assert document["missing"] == []
+    document = json.loads(run("bench", "writers", "few", "--only", "serial", "--rows", "50", "--json").stdout)
+    assert [(each["writer"], each["records"]) for each in document["measured"]] == [("serial", 50)]
+    wrong = run("bench", "writers", "few", "--only", "lokced")
+    assert wrong.returncode == 2 and "there is no writer 'lokced'; did you mean 'locked'?" in wrong.stderr
     assert {path.name for path in (tmp_path / "data" / "few" / "writers").iterdir()} == {"serial.json", "locked.json"}

@@ -21,6 +21,20 @@ def complaint(attributes: dict[str, Any]) -> str:
     return str(caught.value)
 
 
+def complaint_of_file(text: str, name: str = "wrong") -> str:
+    """Returns what is said of a YAML file when a project's definitions are loaded."""
+    with create_defs_folder_sandbox() as sandbox:
+        folder = sandbox.defs_folder_path / name
+        folder.mkdir()
+        (folder / "defs.yaml").write_text(text)
+        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
+            pass
+    error: BaseException = caught.value
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error)
+
+
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [
@@ -91,13 +105,8 @@ def test_a_missing_source_is_asked_for() -> None:
 
 
 def test_every_mistake_of_a_file_is_told_at_once_with_its_line() -> None:
-    with create_defs_folder_sandbox() as sandbox:
-        folder = sandbox.scaffold_component(TFRecordDataset, defs_path="wrong")
-        text = "type: tfr_assets.TFRecordDataset\nattributes:\n  source: a.parquet\n  shards: 0\n  shard: 3\n"
-        (folder / "defs.yaml").write_text(text)
-        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
-            pass
-        said = str(_first(caught.value))
+    text = "type: tfr_assets.TFRecordDataset\nattributes:\n  source: a.parquet\n  shards: 0\n  shard: 3\n"
+    said = complaint_of_file(text)
     assert "attributes.shards at " in said and "defs.yaml:4" in said
     assert "attributes.shard at " in said and "defs.yaml:5" in said
 
@@ -117,12 +126,7 @@ attributes:
     - me@example.com
     - nobody
 """
-    with create_defs_folder_sandbox() as sandbox:
-        folder = sandbox.scaffold_component(TFRecordDataset, defs_path="deep")
-        (folder / "defs.yaml").write_text(text)
-        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
-            pass
-        said = str(_first(caught.value))
+    said = complaint_of_file(text)
     for field, line in (("source.images.sise", 6), ("bench.readers.batch_size", 10), ("owners.1", 13)):
         assert re.search(rf"attributes\.{re.escape(field)} at \S*defs\.yaml:{line}`?\n", said), field
     assert "source.images.sise: not a setting (did you mean 'size'?)" in said
@@ -130,24 +134,14 @@ attributes:
 
 def test_what_a_template_becomes_is_told_with_the_line_of_its_field() -> None:
     text = "type: tfr_assets.TFRecordDataset\nattributes:\n  source: a.parquet\n  shards: '{{ none }}'\n"
-    with create_defs_folder_sandbox() as sandbox:
-        folder = sandbox.scaffold_component(TFRecordDataset, defs_path="filled")
-        (folder / "defs.yaml").write_text(text)
-        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
-            pass
-        said = str(_first(caught.value))
+    said = complaint_of_file(text)
     assert "defs.yaml:4 - attributes.shards" in said
     assert "shards: expected a whole number from 1 to 99999, such as 16, or shards: auto; found None" in said
 
 
 def test_a_name_that_no_file_can_have_is_refused() -> None:
-    with create_defs_folder_sandbox() as sandbox:
-        folder = sandbox.defs_folder_path / "my-data"
-        folder.mkdir()
-        (folder / "defs.yaml").write_text("type: tfr_assets.TFRecordDataset\nattributes:\n  source: a.parquet\n")
-        with pytest.raises(Exception) as caught, sandbox.build_all_defs():
-            pass
-    assert "dataset name 'my-data': use letters, digits and underscores only" in str(_first(caught.value))
+    said = complaint_of_file("type: tfr_assets.TFRecordDataset\nattributes:\n  source: a.parquet\n", "my-data")
+    assert "dataset name 'my-data': use letters, digits and underscores only" in said
 
 
 def test_all_settings_arrive_as_they_were_meant() -> None:
@@ -217,9 +211,3 @@ def test_every_field_is_described_with_an_example() -> None:
         assert property_["description"] and property_["examples"], name
         for example in property_["examples"]:
             TFRecordDataset.from_attributes_dict(attributes={"source": "x"} | {name: example})
-
-
-def _first(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error

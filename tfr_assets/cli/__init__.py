@@ -21,6 +21,7 @@ import click
 from rich.markup import escape
 from rich.text import Text
 
+from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.layout import SLICES
@@ -507,21 +508,29 @@ def readers_of(name: str, latency_ms: float | None, mb_per_s: float | None, as_j
     sys.exit(1 if document["failures"] else 0)
 
 
-@bench.command("writers")
+@bench.command("writers", epilog=f"Writers: {', '.join(MEASURED)}.")
 @click.argument("name")
+@click.option("--only", multiple=True, metavar="WRITER", help="Writers to measure; can be given several times.")
+@click.option("--rows", type=int, help="Most rows to write, the first ones.")
+@click.option("--workers", type=int, multiple=True, help="A number of workers; can be given several times.")
+@click.option("--repeats", type=int, help="Timed writes of each.")
 @as_json
-def writers(name: str, as_json: bool) -> None:
+def writers(name: str, as_json: bool, **settings: Any) -> None:
     """Measure the writers with a dataset's first rows, and say which to use when.
 
-    The rows are those of its last inventory: `tfr plan NAME` takes one. What is measured is kept beside the dataset,
-    where the UI's asset `writer_report` finds it.
+    The rows are those of its last inventory: `tfr plan NAME` takes one. What is not given is as the dataset's YAML
+    says. What is measured is kept beside the dataset, where the UI's asset `writer_report` takes what is of as many
+    rows as the YAML says.
     """
+    from dataclasses import replace
+
     from tfr_assets.bench.writers.comparison import as_document
     from tfr_assets.bench.writers.options import WriterTrials
     from tfr_assets.cli.bench_writers import bench_writers, show_writers
 
     component, dataset = _component(name)
-    comparison = bench_writers(dataset, component.bench.writers or WriterTrials())
+    given = {key: value for key, value in settings.items() if value not in (None, ())}
+    comparison = bench_writers(dataset, replace(component.bench.writers or WriterTrials(), **given))
     if as_json:
         _print_json(as_document(comparison))
     else:

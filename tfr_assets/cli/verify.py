@@ -11,12 +11,11 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.layout import SLICES, data_root, name_in
 from tfr_assets.packages import is_installed
 from tfr_assets.project import find_project
-from tfr_assets.records.frames.examine import FileReport, faulty_report, unread_report
+from tfr_assets.records.frames.examine import FileReport, examine_files, faulty_report, unread_report
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.writing.audit import Note
 from tfr_assets.writing.audit_plan import audit_plan
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.stored import examine_files
 
 
 def verify_files(files: Sequence[Path], quiet: bool = False, max_record_bytes: int | None = None) -> list[FileReport]:
@@ -46,7 +45,7 @@ def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[d
 
 
 def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[FileReport], tuple[Note, ...]]:
-    """Holds the folders of datasets against their plans.
+    """Compares the folders of datasets with their plans.
 
     Args:
         paths: Folders of datasets that have a YAML, among others.
@@ -59,7 +58,8 @@ def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[
     if not folders or find_project() is None:  # a copy of a dataset's folder can be verified anywhere
         return [], ()
     if not is_installed("dagster"):  # as on a host that only reads
-        return [], tuple(Note(str(folder), "not held against its YAML: Dagster is not installed") for folder in folders)
+        says = "not compared with its YAML: Dagster is not installed"
+        return [], tuple(Note(str(folder), says) for folder in folders)
     from tfr_assets.components.config.load import dataset_names, load_component
 
     faults: list[Fault] = []

@@ -1,4 +1,7 @@
-"""Pictures of data and of measurements: small PNGs for an event log. Importing this room imports no library."""
+"""Pictures of data and of measurements: small PNGs for an event log. Importing this room imports no library.
+
+Pillow draws texts and thumbnails; matplotlib, which takes half a second to import, the axes of plots.
+"""
 
 from tfr_assets.pictures.balance import class_balance
 from tfr_assets.pictures.bars import bars

@@ -124,18 +124,16 @@ def read(
         decode=decoded_features(found.features, decode),
         on_error=on_error,
     )
-    pipeline = reader_named(_best_for(found, on_error) if reader is None else reader)
+    pipeline = reader_named(_best_for(found, on_error != "unchecked") if reader is None else reader)
     dataset = pipeline(found, options)
     return dataset if repeat == 1 else dataset.repeat(repeat)
 
 
-def _best_for(files: "RecordFiles", on_error: str) -> str:
+def _best_for(files: "RecordFiles", checked: bool) -> str:
     from tfr_assets.reading.recommendation import recommended_reader
     from tfr_assets.reading.registry import default_reader
     from tfr_assets.storage.file_names import is_remote
 
     path = files.paths[0]
-    if on_error == "unchecked":  # all in TensorFlow's hands
-        return "autotuned" if is_remote(path) else "vectorized"
-    recommended = None if is_remote(path) else recommended_reader(Path(path).parent.parent)
-    return recommended or default_reader(files)
+    measured = recommended_reader(Path(path).parent.parent) if checked and not is_remote(path) else None
+    return measured or default_reader(files, checked)

@@ -1,7 +1,7 @@
 """The readers: ways to turn files into batches. All give the same records; they differ in speed and in their limits.
 
 A reader is a pure function of files and options, one entry here, and has the tests of every entry
-(`tests/reading/test_readers.py`). Imports nothing, so that definitions and `--help` can list readers at once.
+(`tests/reading/test_readers.py`). Imports next to nothing, so that definitions and `--help` can list readers at once.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from tfr_assets.errors import ConfigError, suggestion
+from tfr_assets.storage.file_names import is_remote
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -56,8 +57,6 @@ class Reader:
             ConfigError: The reader cannot read these files, or not as the options say.
             TfrError: As the reader's function says.
         """
-        from tfr_assets.storage.file_names import is_remote
-
         if options.on_error == "skip" and not self.skips_damage:
             raise ConfigError(
                 f"reader {self.name!r} cannot leave damaged records out; use another with on_error='skip'"
@@ -159,13 +158,16 @@ READERS = {
 """All readers by name, in the order in which they are listed and measured."""
 
 
-def default_reader(files: "RecordFiles") -> str:
-    """Returns the name of the reader of files of which no reader was measured: the fastest that can read them."""
-    from tfr_assets.storage.file_names import is_remote
+def default_reader(files: "RecordFiles", checked: bool = True) -> str:
+    """Returns the name of the reader of files of which no reader was measured: the fastest that can read them.
 
+    Args:
+        files: The files.
+        checked: Whether damage is noticed, which our kernels always do; else, TensorFlow reads.
+    """
     if is_remote(files.paths[0]):
         return "autotuned"
-    return "vectorized" if files.features.sequence else "columnar"
+    return "columnar" if checked and not files.features.sequence else "vectorized"
 
 
 def reader_named(name: str) -> Reader:

@@ -2,8 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
     from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.manifest import Manifest
-    from tfr_assets.units import Advance
     from tfr_assets.writing.audit import Note
 
 _NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
@@ -83,28 +81,14 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
     Raises:
         ConfigError: There is no such dataset, file or folder, or no TFRecord file in it.
     """
+    from tfr_assets.records.frames.examine import examine_files
+
     path = _existing(what)
     files = find_record_files([path])
     beside, _ = audit_folders([path])
     if not files and not beside:
         raise ConfigError(f"there is no TFRecord file in {path}")
     return [*examine_files(files, max_record_bytes=max_record_bytes), *beside]
-
-
-def examine_files(
-    files: Sequence[Path], progress: "Advance | None" = None, max_record_bytes: int | None = None
-) -> "list[FileReport]":
-    """Examines files, each against its manifest if it has one, several at a time: the kernels run without the GIL.
-
-    Args:
-        files: The files.
-        progress: As `examine_written` takes it.
-        max_record_bytes: As `examine_written` takes it.
-    """
-    from tfr_assets.records.frames.examine import examine_written
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda file: examine_written(file, progress, max_record_bytes)[0], files))
 
 
 def inspect(path: str | os.PathLike[str], *, first: int = 3, max_record_bytes: int | None = None) -> "Inspection":

@@ -73,9 +73,10 @@ class Report:
             self.recommendation.save(folder)
         else:
             (folder / RECOMMENDATION).unlink(missing_ok=True)
-        paths = {name: folder / f"{name}.png" for name in self.pictures()}
-        for name, png in self.pictures().items():
-            write_atomically(paths[name], png)
+        drawn = self.pictures()
+        paths = {name: folder / f"{name}.png" for name in drawn}
+        for name, path in paths.items():
+            write_atomically(path, drawn[name])
         return paths
 
     def to_json(self) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def make_report(
     step_ms: float = 0,
     progress: StepProgress = lambda *_: None,
 ) -> Report:
-    """Compares what was measured of readers, and runs what only pictures need: about half a minute.
+    """Compares what was measured of readers, and runs what only pictures need: some seconds for each curve.
 
     Args:
         folder: Where the measurements are.

@@ -15,13 +15,14 @@ from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.registry import reader_named
 
 _ROUNDS = 2
-_LONGEST_PASS = 0.7  # seconds
+_LONGEST_PASS = 0.3  # seconds: tens of batches; there are some 50 passes
 
 
 def sweep(files: RecordFiles, reader: str, option: str, values: Sequence[int]) -> list[tuple[float, float]]:
     """Returns how many records a second a reader gives with each value of an option.
 
-    The values take turns, twice, after a round that does not count. No pass takes longer than a second or so.
+    The values take turns, twice, after a round that does not count. No pass takes longer than a third of a second, or
+    than one batch.
 
     Args:
         files: What to read.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """One TFRecord file a split with the records of all its shards, in order, made by copying bytes.
 
-The shards are held against their manifests first: a missing, stale or damaged one is refused by name."""
+The shards are compared with their manifests first: a missing, stale or damaged one is refused by name."""
 
 
 def build_merged(whole: Look) -> dg.AssetsDefinition:

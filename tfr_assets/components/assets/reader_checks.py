@@ -1,4 +1,4 @@
-"""The checks of `readers`, by reader: what was measured, held against what must be and against what was before."""
+"""The checks of `readers`, by reader: what was measured, compared with what must be and with what was before."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

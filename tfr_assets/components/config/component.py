@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 import dagster as dg
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from tfr_assets.components.assets.automation import ON_CHANGE, build_follower, build_schedule, build_watch
 from tfr_assets.components.assets.bench import build_bench
@@ -25,7 +25,7 @@ from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout
-from tfr_assets.option_groups import validate
+from tfr_assets.option_groups import mistakes
 from tfr_assets.sources import check_watchable, seen_from
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
@@ -58,11 +58,10 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         """
         written = {name: render(context.at_path(name), getattr(model, name)) for name in model.model_fields_set}
         try:
-            component: Self = validate(cls, written, "")
-        except ConfigError as error:  # what is written was checked before; the line is that of the field
-            field = str(error).partition(":")[0].partition(".")[0].partition("[")[0]
-            raise context.at_path(field).build_resolve_fn_exc([str(error)], field, model) from None
-        return component
+            return cls.model_validate(written)
+        except ValidationError as error:  # what is written was checked before; the line is that of the field
+            field = str(error.errors()[0]["loc"][0])
+            raise context.at_path(field).build_resolve_fn_exc(["; ".join(mistakes(error))], field, model) from None
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:

@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -26,7 +24,7 @@ from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
 from tfr_assets.reading.locate.slices import gather_again
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
 from tfr_assets.reading.native.convert import converter
-from tfr_assets.records.frames.examine import FileReport, examine_written
+from tfr_assets.records.frames.examine import FileReport, examine_files
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import Fault
 from tfr_assets.records.schema.features import FeatureSpec
@@ -271,13 +269,12 @@ class Dataset:
         return ResumableBatches(fingerprint, order, options, start)
 
     def verify(self) -> list[FileReport]:
-        """Reads all files and holds each against its manifest and index, as `tfr_assets.verify` does.
+        """Reads all files and compares each with its manifest and index, as `tfr_assets.verify` does.
 
         Returns:
             A report of each file.
         """
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(lambda path: examine_written(Path(path))[0], self._files.paths))
+        return examine_files([Path(path) for path in self._files.paths])
 
     def close(self) -> None:
         """Closes the files; they are opened again when a record is asked for, and must be the same."""

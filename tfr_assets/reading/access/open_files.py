@@ -3,7 +3,7 @@
 A file is opened when the first of its records is asked for, and only if its manifest still is the one that was opened
 with the dataset: whoever replaces a file removes its manifest before and writes the new one last. From then on, its
 name must lead to the same, unchanged file. So records of two versions never mix, and each is where the index says,
-which the manifest vouches for, with both of its CRCs.
+of which the manifest has a checksum, with both of its CRCs.
 
 A compressed file is decompressed once, into a temporary file without a name. Descriptors have no position that
 anything here depends on, so that threads and forked processes share them; no lock is held that a fork could copy.

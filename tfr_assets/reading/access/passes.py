@@ -11,7 +11,7 @@ from tfr_assets.reading.access.options import BatchOptions
 from tfr_assets.reading.access.order import Order
 from tfr_assets.reading.native.read_ahead import Ahead
 from tfr_assets.reading.native.skipped_count import Tally
-from tfr_assets.records.examples.ranges import Columns
+from tfr_assets.records.examples.ranges import Columns, row_count
 from tfr_assets.records.frames.skipped import MOST_FAULTS, Skipped
 
 
@@ -70,10 +70,5 @@ class AnyOrder:
         records = self._order.records(self._epoch, positions.to_numpy())
         columns, faults = self._own.decoder.decode(records)
         if faults:
-            self._tally.add(Skipped(len(records) - rows_of(columns), tuple(faults.values())[:MOST_FAULTS]))
+            self._tally.add(Skipped(len(records) - row_count(columns), tuple(faults.values())[:MOST_FAULTS]))
         put(columns)
-
-
-def rows_of(columns: Columns) -> int:
-    """Returns the number of rows of columns."""
-    return len(next(iter(columns.values())))

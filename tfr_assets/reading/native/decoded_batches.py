@@ -16,7 +16,7 @@ from tfr_assets.reading.native.read_ahead import Ahead, Task
 from tfr_assets.reading.native.skipped_count import Tally
 from tfr_assets.reading.native.streams import open_range
 from tfr_assets.records.arrow.arrays import concatenate
-from tfr_assets.records.examples.ranges import Columns, RangeDecoder
+from tfr_assets.records.examples.ranges import Columns, RangeDecoder, row_count
 from tfr_assets.records.frames.compression import InputStream
 from tfr_assets.records.frames.segments import Range
 from tfr_assets.records.frames.skipped import Skipped
@@ -131,7 +131,7 @@ def _open(wanted: Range) -> AbstractContextManager[InputStream]:
 def rebatch(pieces: Iterator[Columns], batch_size: int, drop_remainder: bool = False) -> Iterator[Columns]:
     """Yields the rows of pieces of any size as batches: views of a piece, unless a batch lies in several."""
     for columns in whole_batches(pieces, batch_size, drop_remainder):
-        for start in range(0, _rows(columns), batch_size):
+        for start in range(0, row_count(columns), batch_size):
             yield _cut(columns, start, start + batch_size)
 
 
@@ -140,7 +140,7 @@ def whole_batches(pieces: Iterator[Columns], batch_size: int, drop_remainder: bo
     waiting: list[Columns] = []
     held = 0
     for piece in pieces:
-        rows, start = _rows(piece), 0
+        rows, start = row_count(piece), 0
         if held:
             start = min(rows, batch_size - held)
             waiting.append(_cut(piece, 0, start))
@@ -155,10 +155,6 @@ def whole_batches(pieces: Iterator[Columns], batch_size: int, drop_remainder: bo
             waiting, held = [_cut(piece, stop, rows)], rows - stop
     if held and not drop_remainder:
         yield _concatenate(waiting)
-
-
-def _rows(columns: Columns) -> int:
-    return len(next(iter(columns.values())))
 
 
 def _cut(columns: Columns, start: int, stop: int) -> Columns:

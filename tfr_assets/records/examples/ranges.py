@@ -23,6 +23,11 @@ Opener = Callable[[Range], AbstractContextManager[InputStream]]
 """Opens the part of a range's file that must be read."""
 
 
+def row_count(columns: Columns) -> int:
+    """Returns the number of rows of columns, of which there is at least one."""
+    return len(next(iter(columns.values())))
+
+
 class RangeDecoder:
     """Decodes ranges, one after another. One thread at a time may use it.
 

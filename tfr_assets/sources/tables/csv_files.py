@@ -47,7 +47,8 @@ class CsvReader:
         """Returns the type of each column that all text of all files can be parsed as.
 
         Everything is read as strings; each block is written again and parsed with inference, and the types of all
-        blocks are widened to common ones, at the widest to string.
+        blocks are widened to common ones, at the widest to string. Arrow infers, as where the first block tells enough:
+        another library, such as DuckDB or Polars, would give the same file other types when it is large.
         """
         given = column_types(self.options)
         types: dict[str, pa.DataType] = {}
