@@ -16,7 +16,10 @@
         │   └── manifest/….json                 what each file must hold
         ├── merged/                             the same, with one file: flights-train.tfrecord
         ├── readers/…                           measurements, pictures, and which reader to use
-        └── writers/…                           measurements, pictures
+        ├── writers/…                           measurements, pictures
+        └── slices/                             only where raw data comes in slices
+            ├── slices.json                     which slices there are
+            └── 2026-03-01/{raw,shards,merged,…}    all of the above, of one of them
 
 Index and manifest lie in folders of their own because training code globs for shards.
 """
@@ -33,6 +36,7 @@ from tfr_assets.project import find_project
 
 DATA_VARIABLE = "TFR_DATA"
 RECOMMENDATION = "recommendation.json"
+SLICES, SLICES_FILE = "slices", "slices.json"
 MAX_SHARDS = 99_999  # five digits in a shard's name
 _SHARD_NAME = re.compile(r"(.*\.tfrecord-)\d{5}-of-(\d{5})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
@@ -136,6 +140,15 @@ class Layout:
         """Returns the layout of dataset `name` below `root`, by default `data_root()`."""
         return cls(name, (root or data_root()) / name)
 
+    def of_slice(self, key: str) -> "Layout":
+        """Returns the layout of one of the dataset's slices: the same files, in a folder of their own."""
+        return Layout(self.name, self.slices / key)
+
+    @cached_property
+    def slices(self) -> Path:
+        """Folder of the slices' folders."""
+        return self.folder / SLICES
+
     @cached_property
     def lock(self) -> Path:
         """File that a run locks while it works on the dataset."""
@@ -199,6 +212,11 @@ class Layout:
     def merged_path(self, split: str = "train") -> Path:
         """Returns the file that holds all records of a split."""
         return self.merged / f"{self.name}-{split}.tfrecord"
+
+
+def name_in(folder: Path) -> str:
+    """Returns the name of the dataset whose folder, or a slice's of it, this is."""
+    return (folder.parent.parent if folder.parent.name == SLICES else folder).name
 
 
 def set_of(name: str) -> list[str]:

@@ -24,6 +24,7 @@ from rich.text import Text
 from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
+from tfr_assets.layout import SLICES
 from tfr_assets.project import PROJECT_VARIABLE, find_project
 from tfr_assets.reading.registry import READERS
 from tfr_assets.storage.objects.store import is_object_url
@@ -44,6 +45,11 @@ max_record_bytes = click.option(
     type=click.IntRange(1),
     metavar="N",
     help="Longest record that is read into memory; the default is 256 MiB, or what a manifest says.",
+)
+of_slices = click.option(
+    "--slices",
+    metavar="SLICES",
+    help="Where raw data comes in slices, which: one, several with commas, FIRST..LAST, last, or all.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 
@@ -128,18 +134,19 @@ def cli(project: Path | None) -> None:
 
 
 @cli.command("list")
+@click.option("--slices", "by_slice", is_flag=True, help="A line for each slice that was made, where there are slices.")
 @as_json
-def list_datasets(as_json: bool) -> None:
+def list_datasets(by_slice: bool, as_json: bool) -> None:
     """List the datasets and what there is of them."""
     rows, broken = [], {}
     with importing():
-        from tfr_assets.cli.status import status_of
+        from tfr_assets.cli.status import slices_status, status_of
         from tfr_assets.components.config.load import dataset_names, load_component
 
         for name in dataset_names():
             try:
                 if found := load_component(name):
-                    rows.append(status_of(found[1]))
+                    rows += slices_status(found[1]) if by_slice else [status_of(found[1])]
             except ConfigError as problem:
                 broken[name] = str(problem)
     if as_json:
@@ -158,30 +165,34 @@ def _show_datasets(rows: "list[Status]") -> None:
     if not rows:
         out.print("There is no dataset yet: dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH")
         return
-    columns = ("dataset", "source", "rows", "shards", "merged", "folder")
+    columns = ["dataset", "source", "rows", "slices", "shards", "merged", "folder"]
+    if all(row.slices is None for row in rows):
+        columns.remove("slices")
     lines = [
-        (
-            row.name,
-            row.source,
-            "–" if row.rows is None else f"{row.rows:,}",
-            f"{row.shards_written} of {row.shards}",
-            "yes" if row.merged else "–",
-            row.folder,
-        )
+        {
+            "dataset": row.name,
+            "source": row.source,
+            "rows": "–" if row.rows is None else f"{row.rows:,}",
+            "slices": "" if row.slices is None else f"{row.slices_made} of {row.slices}",
+            "shards": f"{row.shards_written} of {row.shards}",
+            "merged": "yes" if row.merged else "–",
+            "folder": row.folder,
+        }
         for row in rows
     ]
-    out.print(table("", columns, lines, numbers=("rows",)))
+    out.print(table("", columns, [[line[column] for column in columns] for line in lines], numbers=("rows",)))
 
 
 @cli.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@of_slices
 @click.option("--readers", is_flag=True, help="Also measure the readers, which takes a minute or more.")
 @as_json
-def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
+def run(names: Sequence[str], slices: str | None, readers: bool, as_json: bool) -> None:
     """Materialize datasets end to end: raw, shards, checks, merged.
 
     What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster
-    instance that `make ui` shows.
+    instance that `make ui` shows. Each slice is a run of its own; one that fails does not hold up the others.
     """
 
     def refresh(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
@@ -189,14 +200,20 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
 
         return run_dataset(dataset, instance, readers, bar)
 
-    outcomes = _run_each(names, refresh)
+    outcomes = _run_each(names, slices, refresh)
     if as_json:
         _print_json([asdict(outcome) for outcome in outcomes])
     else:
-        from tfr_assets.cli.summary import checks_text, made_table
+        from tfr_assets.cli.summary import checks_text, made_table, slices_table
         from tfr_assets.cli.terminal import out
 
+        many = [outcome for outcome in outcomes if outcome.slice] if len(outcomes) > 1 else []
+        if many:
+            out.print(slices_table(many))
         for outcome in outcomes:
+            if outcome in many:
+                _print_failures(outcome)
+                continue
             if outcome.made:
                 out.print(made_table(outcome))
             out.print(checks_text(outcome))
@@ -208,8 +225,9 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@of_slices
 @as_json
-def plan(names: Sequence[str], as_json: bool) -> None:
+def plan(names: Sequence[str], slices: str | None, as_json: bool) -> None:
     """Look at the raw data of datasets, and show which files it will become. Writes no shard."""
     planned = {}
 
@@ -218,13 +236,13 @@ def plan(names: Sequence[str], as_json: bool) -> None:
         from tfr_assets.writing.plan import load_inventory
         from tfr_assets.writing.sizing import split_sizes
 
-        outcome = Outcome(dataset.name)
+        outcome = Outcome(dataset.name, dataset.slice)
         dataset = run_raw(dataset, instance, outcome, bar)
         if outcome.ok:
-            planned[dataset.name] = split_sizes(dataset, load_inventory(dataset))
+            planned[dataset.title] = split_sizes(dataset, load_inventory(dataset))
         return outcome
 
-    outcomes = _run_each(names, look)
+    outcomes = _run_each(names, slices, look)
     if as_json:
         _print_json({name: [asdict(size) for size in sizes] for name, sizes in planned.items()})
     else:
@@ -239,9 +257,9 @@ def plan(names: Sequence[str], as_json: bool) -> None:
 
 
 def _run_each(
-    names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, StepProgress], Outcome]"
+    names: Sequence[str], slices: str | None, do: "Callable[[Dataset, DagsterInstance, StepProgress], Outcome]"
 ) -> "list[Outcome]":
-    """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
+    """Does something with datasets, and slices, one after another, a bar for each; stops when it is interrupted."""
     from tfr_assets.components.runs.steps.crew import prepare, stop_prepared
 
     prepare(names[0])  # imports what steps need while this process imports Dagster
@@ -251,13 +269,13 @@ def _run_each(
             from tfr_assets.cli.instance import log_folder, open_instance
             from tfr_assets.cli.terminal import stderr_to, steps_bar
 
-            chosen = [_dataset(name) for name in dict.fromkeys(names)]
+            chosen = [each for name in dict.fromkeys(names) for each in _slices(_dataset(name), slices)]
         outcomes: list[Outcome] = []
         with open_instance() as instance, stderr_to(log_folder() / "tfr-run.log"):
             for number, dataset in enumerate(chosen):
                 if number:
                     prepare(dataset.name)
-                with steps_bar(dataset.name) as bar:
+                with steps_bar(dataset.title) as bar:
                     outcomes.append(do(dataset, instance, bar))
                 if outcomes[-1].interrupted:
                     break
@@ -266,13 +284,39 @@ def _run_each(
         stop_prepared()
 
 
+def _slices(dataset: "Dataset", said: str | None) -> "list[Dataset]":
+    """Returns the slices of a dataset that are asked for; the dataset itself, if it has none."""
+    if dataset.slices is None:
+        if said is None:
+            return [dataset]
+        raise click.UsageError(f"--slices: the raw data of {dataset.name} does not come in slices; leave it out")
+    if said is None:
+        raise click.UsageError(
+            f"the raw data of {dataset.name} comes in slices ({dataset.slices.kind}); say which, such as "
+            f"--slices last, --slices {dataset.slices.example}, or --slices all"
+        )
+    return [dataset.of_slice(key) for key in dataset.slices.choose(said)]
+
+
+def _folders(paths: Sequence[Path | str], said: str | None) -> Sequence[Path | str]:
+    """Returns the folders of the slices of datasets that are asked for; the paths as they are, if none is."""
+    if said is None:
+        return paths
+    from tfr_assets.reading.locate.slices import slice_folders
+
+    if url := next((path for path in paths if isinstance(path, str)), None):
+        raise click.UsageError(f"--slices takes datasets of this machine; of {url}, name the URL of a slice")
+    return [folder for path in paths for folder in slice_folders(Path(path), said)]
+
+
 def _print_failures(outcome: "Outcome") -> None:
     from tfr_assets.cli.terminal import err
 
     if outcome.interrupted:
         err.print("interrupted; run again to make what is missing")
     for failure in outcome.failures:
-        err.print(Text.assemble(("failed ", "red"), failure), soft_wrap=True)
+        where = f"{outcome.dataset}/{outcome.slice}: " if outcome.slice else ""
+        err.print(Text.assemble(("failed ", "red"), where, failure), soft_wrap=True)
 
 
 def _exit(outcomes: "Sequence[Outcome]") -> None:
@@ -285,9 +329,10 @@ def _exit(outcomes: "Sequence[Outcome]") -> None:
 @click.argument(
     "paths", nargs=-1, required=True, metavar="NAME|PATH|URL...", type=_DatasetOrFiles(exists=True, path_type=Path)
 )
+@of_slices
 @max_record_bytes
 @as_json
-def verify(paths: Sequence[Path | str], max_record_bytes: int | None, as_json: bool) -> None:
+def verify(paths: Sequence[Path | str], slices: str | None, max_record_bytes: int | None, as_json: bool) -> None:
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
     NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression, URL
@@ -301,7 +346,7 @@ def verify(paths: Sequence[Path | str], max_record_bytes: int | None, as_json: b
     from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import audit_folders, find_record_files
 
-    with standing_in(paths) as there:
+    with standing_in(_folders(paths, slices)) as there:
         files = find_record_files(there.paths)
         beside, notes = audit_folders(there.paths)
         unplanned, more = audit_plans(there.paths, {report.path for report in beside})
@@ -351,7 +396,7 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
     folders: dict[Path, list[FileReport]] = {}
     for report in reports:
         if report.bytes:
-            folders.setdefault(Path(report.path).parent, []).append(report)
+            folders.setdefault(_without_slice(Path(report.path).parent), []).append(report)
     sums = [  # shards and the merged file hold the same records, which are not to be added up
         (f"{escape(visible(folder.name))}: " if len(folders) > 1 else "")
         + f"{sum(each.records for each in of_folder):,} intact records, {megabytes(sum(e.bytes for e in of_folder))}"
@@ -360,21 +405,28 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
     out.print(f"{verdict}: {'; '.join(sums) or '0 intact records'}")
 
 
+def _without_slice(folder: Path) -> Path:
+    """Returns a folder of a slice's files as that of its dataset, whose slices are added up."""
+    slices = folder.parent.parent
+    return slices.parent / folder.name if slices.name == SLICES else folder
+
+
 @cli.command()
 @click.argument("path", metavar="NAME|PATH|URL", type=_FilesOrUrl(exists=True, path_type=Path))
 @click.option(
     "-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show."
 )
+@of_slices
 @max_record_bytes
 @as_json
-def inspect(path: Path | str, first: int, max_record_bytes: int | None, as_json: bool) -> None:
+def inspect(path: Path | str, first: int, slices: str | None, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.inspection import as_document, show
     from tfr_assets.records.examples.inspect import inspect_file
     from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import find_record_files
 
-    with standing_in([path]) as there:
+    with standing_in(_folders([path], slices)) as there:
         files = find_record_files(there.paths)
         if not files:
             raise click.UsageError(f"no TFRecord file in {path}")
@@ -440,7 +492,8 @@ def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
 @click.argument("what", metavar="NAME|PATH|URL")
 @click.argument("target", metavar="FILE.array_record", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--split", help="Which split; without it the only one, or train.")
-def export(what: str, target: Path, split: str | None) -> None:
+@of_slices
+def export(what: str, target: Path, split: str | None, slices: str | None) -> None:
     """Copy the records of a dataset, or of a folder of TFRecord files, into one ArrayRecord file.
 
     That is what Grain reads, by record number. The records stay as they are; every CRC is checked on the way.
@@ -454,7 +507,7 @@ def export(what: str, target: Path, split: str | None) -> None:
 
     if target.suffix != ".array_record":
         raise click.UsageError(f"{target}: call the file {target.stem}.array_record, so that no other is overwritten")
-    files = locate(what, split=split)
+    files = locate(what, split=split, slices=slices)
     with (
         standing_in([path_or_url(path) for path in files.paths]) as there,
         there.named(),

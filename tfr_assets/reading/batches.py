@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tfr_assets.reading.locate.file_sets import FileChoice
+from tfr_assets.reading.locate.file_sets import FileChoice, MissingSlices, SliceChoice
 
 if TYPE_CHECKING:
     from tfr_assets.reading.access.epochs import ResumableBatches
@@ -21,6 +21,8 @@ def batches(
     into: Literal["numpy", "arrow", "pandas", "torch", "jax"] = "numpy",
     split: str | None = None,
     files: FileChoice | None = None,
+    slices: SliceChoice | None = None,
+    missing_slices: MissingSlices = "raise",
     columns: Sequence[str] | None = None,
     shuffle: "Shuffle" = False,
     seed: int = 0,
@@ -60,6 +62,10 @@ def batches(
             `"torch"`, `"jax"`: a dict of their tensors, which share the memory of the arrays where that can be.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
+        slices: Of a dataset whose raw data comes in slices: the first and the last one, such as
+            `("2026-03-01", "2026-03-07")`; a list of them; or a text such as `"last"`. Their records come in the order
+            of the slices. None: all that are there.
+        missing_slices: `"raise"`, or `"allow"` to leave out slices among these that are not there.
         columns: Those to decode, in this order; the others are skipped, which is faster. None: all.
         shuffle: False: in the order of the rows; or `"global"`, `"blocks"`, a number or True, as for the `batches` of
             `tfr_assets.open`; not of URLs.
@@ -106,7 +112,10 @@ def batches(
 
     options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
     batch_size, workers, skip = options.batch_size, options.workers, options.skip
-    found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=not skip)
+    if isinstance(name, RecordFiles):
+        found = name
+    else:
+        found = locate(name, files, root, split, not skip, slices, missing_slices)
     found = found.absolute().with_limit(max_record_bytes)
     if checked_shuffle(shuffle):
         return Dataset(found, columns).batches(shuffle=shuffle, seed=seed, **vars(options))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfr_assets.reading.locate.file_sets import FileChoice
+from tfr_assets.reading.locate.file_sets import FileChoice, MissingSlices, SliceChoice
 
 if TYPE_CHECKING:
     from tfr_assets.reading.access.dataset import Dataset
@@ -16,6 +16,8 @@ def open(
     *,
     split: str | None = None,
     files: FileChoice | None = None,
+    slices: SliceChoice | None = None,
+    missing_slices: MissingSlices = "raise",
     columns: Sequence[str] | None = None,
     in_memory: bool = False,
     max_record_bytes: int | None = None,
@@ -39,6 +41,10 @@ def open(
         name: Name of a dataset, or a path, as `tfr_assets.read` takes it.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
+        slices: Of a dataset whose raw data comes in slices: the first and the last one, such as
+            `("2026-03-01", "2026-03-07")`; a list of them; or a text such as `"last"`. Their records come in the order
+            of the slices. None: all that are there.
+        missing_slices: `"raise"`, or `"allow"` to leave out slices among these that are not there.
         columns: Those to decode, in this order; None: all.
         in_memory: Whether to read and check all records now and keep them, each process its own unless it is forked.
             Then records come in any order about as fast as in their own.
@@ -56,9 +62,10 @@ def open(
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.locate.foreign import undescribed_files
 
-    if undescribed := undescribed_files(name, split):
+    if slices is None and (undescribed := undescribed_files(name, split)):
         return _foreign(undescribed, columns, in_memory, max_record_bytes)
-    found = locate(name, files, root, split, sizes_must_fit=False)  # a cut file has records, and is noticed when read
+    # a cut file has records, and is noticed when read
+    found = locate(name, files, root, split, False, slices, missing_slices)
     return Dataset(found.absolute().with_limit(max_record_bytes), columns, in_memory)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.packages import need
-from tfr_assets.reading.locate.file_sets import FileChoice
+from tfr_assets.reading.locate.file_sets import FileChoice, MissingSlices, SliceChoice
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -23,6 +23,8 @@ def read(
     *,
     split: str | None = None,
     files: FileChoice | None = None,
+    slices: SliceChoice | None = None,
+    missing_slices: MissingSlices = "raise",
     reader: str | None = None,
     shuffle: bool | int = False,
     seed: int | None = None,
@@ -61,6 +63,10 @@ def read(
         batch_size: Records per batch.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
+        slices: Of a dataset whose raw data comes in slices: the first and the last one, such as
+            `("2026-03-01", "2026-03-07")`; a list of them; or a text such as `"last"`. Their records come in the order
+            of the slices. None: all that are there.
+        missing_slices: `"raise"`, or `"allow"` to leave out slices among these that are not there.
         reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
             that was measured, else `columnar`; `vectorized` for tf.SequenceExamples and where nothing is checked; for a
             URL, `autotuned`.
@@ -110,8 +116,8 @@ def read(
 
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
-    found = with_columns(locate(name, files, root, split, sizes_must_fit=on_error != "skip"), columns)
-    found = found.with_limit(max_record_bytes)
+    found = locate(name, files, root, split, on_error != "skip", slices, missing_slices)
+    found = with_columns(found, columns).with_limit(max_record_bytes)
     options = ReadOptions(
         batch_size,
         drop_remainder,

@@ -1,7 +1,7 @@
 """Raw data → inventory: the first step of every dataset."""
 
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.sources import Inventory, remove_old_landings, take_inventory
+from tfr_assets.sources import Inventory, remove_old_landings, save_slices, take_inventory
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.units import Progress
 from tfr_assets.writing.dataset import Dataset
@@ -26,5 +26,7 @@ def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inven
             dataset.source, layout.raw, progress, lambda schema: derive_spec(schema, {}, dataset.features)
         )
         inventory.save(layout.inventory)
+        if dataset.slices:
+            save_slices(layout.folder.parent, dataset.slices)
         remove_old_landings(inventory, layout.raw)  # only now: until here a running shard may read the old ones
         return inventory

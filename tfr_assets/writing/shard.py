@@ -68,7 +68,8 @@ def write_shard(plan: ShardingPlan, shard: Shard, progress: Advance | None = Non
         inventory = load_inventory(plan.dataset)
         if inventory.fingerprint != plan.inventory_fingerprint:
             raise StaleError(
-                f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again"
+                f"raw of dataset {plan.dataset.title!r} was materialized again while shard {shard.key} waited; "
+                "run again"
             )
         frames = _withdrawing(path.parent, _encode(plan, shard, inventory, progress))
         manifest = write_file(path, frames, plan.dataset.compression, plan.features, made_from)
@@ -138,8 +139,8 @@ def finish_shards(plan: ShardingPlan) -> str | None:
         obstacle = write_tfds_files(layout.shards, layout.name, plan.features, by_split, images=images)
         if gone := [path.name for path in paths if not path.is_file()]:
             raise StaleError(
-                f"another run of dataset {layout.name!r}, which plans another number of shards, removed {gone[0]} "
-                "while this one came to its end. Run one after the other; the last one's number counts"
+                f"another run of dataset {plan.dataset.title!r}, which plans another number of shards, removed "
+                f"{gone[0]} while this one came to its end. Run one after the other; the last one's number counts"
             )
         return obstacle
 

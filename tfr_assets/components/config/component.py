@@ -24,6 +24,7 @@ from tfr_assets.components.config.scaffold import DatasetScaffolder
 from tfr_assets.components.config.yaml_errors import render, yaml_model
 from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
+from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout
 from tfr_assets.option_groups import mistakes
 from tfr_assets.sources import check_watchable, seen_from
@@ -85,11 +86,10 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             freshness=self.freshness,
         )
         hold_apart(dataset, partial(report_run_failure, look))
-        partitions = dg.StaticPartitionsDefinition(look.partition_keys)
         made = dg.Definitions(
-            assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],
-            asset_checks=[build_shard_checks(look, partitions), build_merged_checks(look)],
-            jobs=[*build_jobs(look, partitions), build_verify(look)],
+            assets=[build_raw(look, self.deps), build_shards(look), build_merged(look)],
+            asset_checks=[build_shard_checks(look), build_merged_checks(look)],
+            jobs=[*build_jobs(look), build_verify(look)],
             schedules=[build_schedule(look, self.schedule, self.deps)] if self.schedule else [],
             sensors=[
                 build_current_sensor(look),
@@ -116,6 +116,30 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             check_watchable(source)
         auto = self.shards is None
         dataset = Dataset(
-            name, source, 1, self.compression, self.features, auto=auto, project=project, publish=self.publish
+            name,
+            source,
+            1,
+            self.compression,
+            self.features,
+            auto=auto,
+            project=project,
+            publish=self.publish,
+            slices=self.slices,
         )
+        self._check_slices()
         return as_planned(dataset) if self.shards is None else replace(dataset, shards=self.shards)
+
+    def _check_slices(self) -> None:
+        """Refuses what has no meaning yet where raw data comes in slices."""
+        if self.slices is None:
+            return
+        schedule = ", and set a `schedule`"
+        remedies = {
+            "watch": (self.watch, schedule),
+            "automation": (self.automation, schedule),
+            "publish": (self.publish, ""),
+            "bench": (self.bench.readers or self.bench.writers, ", `tfr bench` measures a slice's folder"),
+        }
+        for name, (value, remedy) in remedies.items():
+            if value:
+                raise ConfigError(f"{name}: does not work with `slices`; remove it{remedy}")

@@ -17,6 +17,7 @@ from tfr_assets.option_groups import Expect, OneOf, Whole, problem, problem_at
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources.model.parse import SourceOption, SplitsOption
+from tfr_assets.sources.model.slices import Slices
 from tfr_assets.storage.objects.store import SCHEMES, is_object_url, split_url
 
 ON_CHANGE = "on_change"
@@ -112,6 +113,7 @@ class DatasetOptions(dg.Model):
             "raw/my_data.parquet",
             "s3://bucket/table/*.parquet",
             {"path": "raw/*.csv.gz", "options": {"delimiter": ";"}},
+            "raw/{slice:%Y/%m/%d}/*.parquet",
             {"callable": "my_package.my_module:my_rows"},
             {"images": "photos/"},
             {"images": {"path": "photos/", "follow_links": True}},
@@ -124,10 +126,17 @@ class DatasetOptions(dg.Model):
         PlainValidator(_shards, json_schema_input_type=_Count | Literal["auto"] | dict[str, _Count]),
     ] = Field(
         default=16,
-        description="Number of files, each one partition: of every split, or by split. Best are files of 100 to "
-        "200 MB; for less data it does not matter. `auto` plans it anew in every refresh; partitions are then the "
-        "splits.",
+        description="Number of files, each one partition: of every split, or by split; with `slices`, of every "
+        "slice, too. Best are files of 100 to 200 MB; for less data it does not matter. `auto` plans it anew in every "
+        "refresh; partitions are then the splits.",
         examples=[16, {"train": 16, "test": 2}, "auto"],
+    )
+    slices: Slices | None = Field(
+        default=None,
+        description="Raw data that arrives in slices: hours, days, weeks, months, or names. The source says with "
+        "`{slice}`, or `{slice:%Y/%m/%d}`, where each is. Every slice is a partition, is made by a run of its own, and "
+        "has its own shards and merged file. Default: all raw data is one.",
+        examples=[{"daily": "2026-01-01"}, {"monthly": "2026-01"}, {"values": ["eu", "us"]}],
     )
     splits: SplitsOption | None = Field(
         default=None,

@@ -21,7 +21,8 @@ from tfr_assets.reading.access.order import Order, Shuffle, order_of
 from tfr_assets.reading.access.passes import AnyOrder
 from tfr_assets.reading.access.rows import as_records
 from tfr_assets.reading.locate.file_sets import other_splits, split_of
-from tfr_assets.reading.locate.record_files import RecordFiles, gather, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.slices import gather_again
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
 from tfr_assets.reading.native.convert import converter, keeps_nulls
 from tfr_assets.records.frames.examine import FileReport, examine_files
@@ -355,7 +356,7 @@ def _reopened(
         StaleError: They are not those of the fingerprint.
         DamagedFile: A file is missing.
     """
-    files = gather([Path(path) for path in paths], sizes_must_fit=False).with_limit(max_record_bytes)
+    files = gather_again(paths).with_limit(max_record_bytes)
     if (now := fingerprint_of(files)) != fingerprint:
         raise StaleError(
             f"{paths[0]} and what belongs to it are not the files of the pickled dataset (fingerprint {fingerprint}, "
