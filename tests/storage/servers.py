@@ -65,6 +65,7 @@ class Between:
     Attributes:
         endpoint: Where it is.
         requests: Method and path of all so far.
+        lose: Returns which share of the answer arrives before the connection is lost; the server did what was asked.
         sent: Called with path and size of the body of each request.
         answer: Called with method, path and query of each request, by its own thread; may wait, raise or answer.
     """
@@ -73,6 +74,7 @@ class Between:
         between = self
         self.requests: list[tuple[str, str]] = []
         self.answer: Callable[[str, str, str], Answer] = lambda method, path, query: None
+        self.lose: Callable[[str, str, str], float | None] = lambda method, path, query: None
         self.sent: Callable[[str, int], None] = lambda path, size: None
 
         class Handler(BaseHTTPRequestHandler):
@@ -105,6 +107,13 @@ class Between:
                 skipped = ("transfer-encoding", "connection", "content-length", "date", "server")
                 kept = {k: v for k, v in got.getheaders() if k.lower() not in skipped}
                 content = got.read()
+                share = between.lose(self.command, parts.path, parts.query)
+                if share is not None:
+                    kept["Content-Length"] = str(len(content))
+                    self._reply(got.status, kept, content[: int(share * len(content))]) if share else None
+                    self.close_connection = True
+                    self.connection.close()
+                    return
                 if self.command == "HEAD":
                     kept["Content-Length"] = got.getheader("Content-Length", "0")
                 self._reply(got.status, kept, content)

@@ -242,6 +242,99 @@ def test_a_connection_that_is_lost_is_made_again(between: Between, one_bucket: s
     assert folder.get("a") == b"1" and len(lost) == 2
 
 
+def _losing(method: str, part: str, share: float, times: int) -> Callable[[str, str, str], float | None]:
+    left = [share] * times
+    return lambda m, path, query: left.pop() if m == method and part in f"{path}?{query}" and left else None
+
+
+def test_an_answer_that_is_cut_off_is_asked_for_again(between: Between, one_bucket: str) -> None:
+    folder = ObjectFolder(f"{one_bucket}/x")
+    folder.put("big", BIG)
+    between.lose = _losing("GET", "big", 0.5, times=3)
+    assert b"".join(chunks_of(folder.url_of("big"))) == BIG
+    between.lose = _losing("GET", "big", 0.5, times=1)
+    assert folder.get("big") == BIG
+
+
+def test_a_put_whose_answer_is_lost_is_made_once(between: Between, one_bucket: str) -> None:
+    folder = ObjectFolder(f"{one_bucket}/x")
+    between.lose = _losing("PUT", "/lock", 0, times=1)
+    etag = folder.create("lock", b"mine")
+    between.lose = _losing("PUT", "/lock", 0, times=1)
+    folder.replace("lock", b"mine, still", etag)
+    assert folder.get("lock") == b"mine, still"
+
+
+@pytest.mark.parametrize("part", ["partNumber=2", "uploads", "uploadId"])
+def test_an_upload_of_which_an_answer_is_lost_is_complete(
+    between: Between, one_bucket: str, tmp_path: Path, part: str
+) -> None:
+    folder, file = ObjectFolder(f"{one_bucket}/x"), tmp_path / "file"
+    file.write_bytes(BIG)
+    between.lose = _losing("PUT" if part == "partNumber=2" else "POST", part, 0, times=1)
+    with folder.uploading("big", file):
+        pass
+    assert b"".join(chunks_of(folder.url_of("big"))) == BIG
+
+
+def _complete_twice(between: Between, key: str) -> None:
+    """Loses the answer to what completes an upload; the store then knows that upload no more."""
+    asked: list[str] = []
+
+    def again(method: str, path: str, query: str) -> tuple[int, str] | None:
+        if method == "POST" and f"{path}?{query}".find(f"{key}?uploadId") >= 0:
+            asked.append(path)
+        return (404, "NoSuchUpload") if len(asked) > 1 and method == "POST" else None
+
+    between.lose = _losing("POST", f"{key}?uploadId", 0, times=1)
+    between.answer = again
+
+
+def test_an_upload_that_was_completed_twice_is_complete(between: Between, one_bucket: str, tmp_path: Path) -> None:
+    folder, file = ObjectFolder(f"{one_bucket}/x"), tmp_path / "file"
+    file.write_bytes(BIG)
+    _complete_twice(between, "big")
+    with folder.uploading("big", file):
+        pass
+    assert b"".join(chunks_of(folder.url_of("big"))) == BIG
+    folder.put("other", bytes(len(BIG)))
+    between.answer = lambda method, path, query: (404, "NoSuchUpload") if method == "POST" and "Id" in query else None
+    with pytest.raises(WriteError, match="x/other: "), folder.uploading("other", file):
+        pass  # what is there, of the same size, is not what was sent
+
+
+def test_a_join_that_was_completed_twice_is_complete(between: Between, one_bucket: str) -> None:
+    folder = ObjectFolder(f"{one_bucket}/x")
+    folder.put("a", BIG)
+    stat = folder.stat("a")
+    assert stat
+    _complete_twice(between, "all")
+    with joining([Source(folder.url_of("a"), stat.size, stat.etag)] * 2, folder.url_of("all")):
+        pass
+    assert b"".join(chunks_of(folder.url_of("all"))) == BIG * 2
+
+
+def test_an_upload_that_another_one_ended_is_an_error(
+    between: Between, one_endpoint: str, one_bucket: str, tmp_path: Path
+) -> None:
+    folder, file = ObjectFolder(f"{one_bucket}/x"), tmp_path / "file"
+    file.write_bytes(BIG)
+    with pytest.raises(WriteError, match="x/big: "), folder.uploading("big", file):
+        assert abort_uploads(folder, "big") == 1
+    assert folder.walk() == {} and uploads(one_endpoint, one_bucket) == []
+
+
+def test_a_join_whose_answer_is_lost_is_complete(between: Between, one_bucket: str) -> None:
+    folder = ObjectFolder(f"{one_bucket}/x")
+    folder.put("a", BIG)
+    stat = folder.stat("a")
+    assert stat
+    between.lose = _losing("POST", "all?uploadId", 0, times=1)
+    with joining([Source(folder.url_of("a"), stat.size, stat.etag)] * 2, folder.url_of("all")):
+        pass
+    assert b"".join(chunks_of(folder.url_of("all"))) == BIG * 2
+
+
 def test_a_server_that_is_not_there_is_named(
     one_bucket: str, configured: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,6 +175,7 @@ class ObjectFolder:
             WriteError: The store refused, or the file cannot be read. Nothing appeared, and no part of it stays.
         """
         import obstore
+        from obstore.exceptions import BaseError
 
         size = file.stat().st_size
         part = max(_PART, -(-size // _MOST_PARTS))
@@ -186,7 +187,22 @@ class ObjectFolder:
                     writer.write(chunk)
             yield
             with self._writing(key):
-                writer.close()
+                try:
+                    writer.close()
+                except (FileNotFoundError, BaseError) as error:
+                    # the answer to its end was lost, and the upload is not known any more when it is ended again
+                    if "NoSuchUpload" not in str(error) or not self._holds(key, file):
+                        raise
+
+    def _holds(self, key: str, file: Path) -> bool:
+        """Whether an object is there with the content of a local file."""
+        stat = self.stat(key)
+        if stat is None or stat.size != file.stat().st_size:
+            return False
+        with file.open("rb") as content:
+            return all(
+                content.read(len(chunk)) == bytes(chunk) for chunk in self.store.get(self.path(key)).stream(_PART)
+            )
 
     @contextmanager
     def _aborting(self, key: str, writer: object) -> Iterator[None]:

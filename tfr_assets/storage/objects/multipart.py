@@ -139,7 +139,7 @@ def joining(sources: Sequence[Source], target: str, progress: Callable[[int], No
         _check_versions(sources, target)
         yield
         with _errors(target):
-            client.complete_multipart_upload(**place, MultipartUpload={"Parts": done})
+            _complete(client, place, done, ObjectFolder(target), sum(source.size for source in sources))
     except BaseException:
         with _quietly():
             client.abort_multipart_upload(**place)
@@ -153,6 +153,16 @@ def _check_versions(sources: Sequence[Source], target: str) -> None:
         stat = ObjectFolder(folder).stat(key)
         if stat is None or stat.etag != source.etag:
             raise WriteError(_replaced(target))
+
+
+def _complete(client: Any, place: dict[str, str], parts: list[dict[str, Any]], target: ObjectFolder, size: int) -> None:
+    try:
+        client.complete_multipart_upload(**place, MultipartUpload={"Parts": parts})
+    except client.exceptions.NoSuchUpload:
+        # the answer to its end was lost, and the upload is not known any more when it is ended again
+        stat = target.stat("")
+        if stat is None or stat.size != size:
+            raise
 
 
 def _send(client: Any, place: dict[str, str], number: int, part: Part, sources: Sequence[Source]) -> str:
