@@ -24,6 +24,9 @@ class Dataset:
         root: Folder of all datasets; None: `data_root(project)`, asked when needed.
         project: Folder of the project that it belongs to; None: the current one.
         auto: Whether `shards` is planned from the inventory (see `writing.sizing`); here it is what was planned last.
+        slices: The slices that its raw data comes in, each of which is a dataset of its own; None: it does not.
+        slice: Key of the slice that this is; None: it is all of them, or has none.
+        sliced: Of a slice, the source of all slices.
 
     Raises:
         ConfigError: A setting cannot work.
@@ -39,6 +42,7 @@ class Dataset:
     project: Path | None = None
     slices: Slices | None = None
     slice: str | None = None
+    sliced: Source | None = None
 
     def __post_init__(self) -> None:
         if self.slices and not self.slice:
@@ -63,10 +67,14 @@ class Dataset:
         whole = Layout.of(self.name, self.root or data_root(self.project))
         return whole.of_slice(self.slice) if self.slice else whole
 
+    def layout_of(self, key: str) -> Layout:
+        """Where the files of one of the slices lie, also for a slice that asks for another's."""
+        return Layout.of(self.name, self.root or data_root(self.project)).of_slice(key)
+
     def of_slice(self, key: str) -> "Dataset":
         """Returns one slice, as the dataset that it is by itself: its own source, its own files."""
         assert self.slices
-        return replace(self, source=self.slices.place(self.source, key), slice=key)
+        return replace(self, source=self.slices.place(self.source, key), slice=key, sliced=self.source)
 
     def made_slices(self) -> list[str]:
         """Returns the keys of the slices whose raw data was materialized, in order."""
