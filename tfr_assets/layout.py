@@ -170,6 +170,11 @@ class Layout:
         return self.raw / "inventory.json"
 
     @cached_property
+    def raw_state(self) -> Path:
+        """File that says of a slice what the raw files were when its inventory was taken."""
+        return self.raw / "state.json"
+
+    @cached_property
     def planned(self) -> Path:
         """File of the planned numbers of shards."""
         return self.raw / "shards.json"

@@ -47,6 +47,12 @@ def test_slices_are_made_listed_verified_and_exported(project: Project) -> None:
     ]
     assert "no file matches this pattern" in outcomes[2]["failures"][0]
 
+    nothing = tfr(project, "run", "events", "--slices", "new", "--json")
+    assert nothing.returncode == 0 and json.loads(nothing.stdout) == []
+    project.table(f"{DAYS[1]}/part", numbers(50, 500))
+    new = json.loads(tfr(project, "run", "events", "--slices", "new", "--json").stdout)
+    assert [outcome["slice"] for outcome in new] == [DAYS[1]]
+
     again = tfr(project, "run", "events", "--slices", ",".join(DAYS))
     assert again.returncode == 0, again.stderr
     assert again.stdout.count("(1 there already)") == 2 and "events/2026-03-02" in again.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,7 +129,7 @@ def test_a_slice_without_data_fails_alone_and_is_launched_again(project: Project
     ran = refresh(project, daily, DAYS[2])
     assert not ran.ok
     (problem,) = ran.problems().values()
-    assert problem.endswith("raw/daily/2026/03/03/*.parquet: no file matches this pattern.")
+    assert "raw/daily/2026/03/03/*.parquet: no file matches this pattern." in problem
     assert DAYS[2] not in project.instance.get_materialized_partitions(dg.AssetKey([daily, "raw"]))
     day(project, daily, DAYS[2], 10)
     again = refresh(project, daily, DAYS[2], from_failure_of=ran)
@@ -231,6 +232,112 @@ def test_a_schedule_refreshes_the_last_slice_that_is_over(project: Project) -> N
     assert request.partition_key == DAYS[1]
 
 
+def test_a_watch_makes_new_and_changed_slices_once_they_stay_as_they_are(project: Project) -> None:
+    make_daily(project, "watched", watch=60)
+    assert refresh(project, "watched", DAYS[0]).ok
+    cursor: str | None = None
+
+    def tick() -> list[str]:
+        nonlocal cursor
+        sensor = project.repository().get_sensor_def("watched_raw_changed")
+        with dg.build_sensor_context(
+            instance=project.instance, cursor=cursor, repository_def=project.repository()
+        ) as context:
+            ticked = sensor.evaluate_tick(context)
+        cursor = ticked.cursor
+        assert all(request.tags[DATASET_TAG] == f"watched/{request.partition_key}" for request in ticked.run_requests)
+        return [str(request.partition_key) for request in ticked.run_requests or []]
+
+    assert tick() == []  # they may be growing
+    assert tick() == [DAYS[1]]  # the first one was made of these files
+    assert tick() == []  # asked for already
+    day(project, "watched", DAYS[0], 5)
+    assert tick() == []
+    day(project, "watched", DAYS[0], 6)  # growing
+    assert tick() == []
+    waiting = project.instance.create_run_for_job(
+        project.repository().get_job("Refresh_watched"),
+        tags={DATASET_TAG: f"watched/{DAYS[0]}"},
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    assert tick() == []  # a run is working on it
+    project.instance.report_run_canceled(waiting)
+    assert tick() == [DAYS[0]]
+    assert tick() == []
+
+
+def test_an_empty_slice_is_refused_or_allowed(project: Project) -> None:
+    make_daily(project, "gaps", splits={"train": 0.5, "test": 0.5})
+    empty = refresh(project, "gaps", DAYS[2])
+    assert "add `empty: allow` to `slices`" in str(empty.problems())
+    day(project, "gaps", DAYS[2], 0)  # a file without rows is no data either
+    assert "has no rows. If a slice may have none, add `empty: allow`" in str(
+        refresh(project, "gaps", DAYS[2]).problems()
+    )
+    (project.root / "raw" / "gaps" / "2026" / "03" / "03" / "part.parquet").unlink()
+    slices = {"daily": DAYS[0], "empty": "allow"}
+    make_daily(project, "gaps", splits={"train": 0.5, "test": 0.5}, slices=slices)
+    first = refresh(project, "gaps", DAYS[2])
+    assert "no other slice shows which columns its files would have" in str(first.problems())
+    for key in (DAYS[1], DAYS[2]):
+        ran = refresh(project, "gaps", key)
+        assert ran.ok, ran.problems()
+    assert ran.materialized("raw")[DAYS[2]]["dagster/row_count"] == 0
+    assert project.run("Verify_gaps", tags={"dagster/partition": DAYS[2]}).ok
+    import tfr_assets
+
+    root = project.root / "data"
+    both = tfr_assets.open("gaps", root=root, slices=(DAYS[1], DAYS[2]))
+    assert len(both) == len(tfr_assets.open("gaps", root=root, slices=DAYS[1])) > 0
+    day(project, "gaps", DAYS[2], 30)
+    assert refresh(project, "gaps", DAYS[2]).ok
+    assert len(tfr_assets.open("gaps", root=root, slices=DAYS[2])) > 0
+
+
+def test_records_that_do_not_fit_those_of_other_slices_are_refused_before_one_is_written(project: Project) -> None:
+    folder = project.root / "raw" / "fits"
+    folder.mkdir()
+
+    def part(key: str, **columns: Any) -> None:
+        project.table(f"fits/{key}", pa.table(columns))
+
+    part(DAYS[0], id=[1, 2], price=[1.5, 2.5])
+    part(DAYS[1], id=[3, 4], price=["a", "b"])
+    part(DAYS[2], id=[5, 6], price=[1.0, None], more=["x", "y"])
+    settings = {"source": "raw/fits/{slice}.parquet", "slices": {"daily": DAYS[0]}, "shards": 1}
+    project.dataset("fits", **settings)
+    assert refresh(project, "fits", DAYS[0]).ok
+    ran = refresh(project, "fits", DAYS[1])
+    says = str(ran.problems())
+    assert "the records of slice 2026-03-02 do not fit those of slice 2026-03-01; nothing was written" in says
+    assert "feature 'price' is double of shape () in the one, string of shape () in the other" in says
+    assert not project.layout("fits").of_slice(DAYS[1]).shards.exists()
+    assert refresh(project, "fits", DAYS[2]).ok  # another column, and nulls
+    import tfr_assets
+
+    records = list(tfr_assets.open("fits", root=project.root / "data"))
+    assert [record["more"] for record in records] == [None, None, "x", "y"]
+    part(DAYS[1], id=[3, 4])
+    assert "Feature 'price' is missing in '2026-03-02'" in str(refresh(project, "fits", DAYS[1]).problems())
+    part(DAYS[1], id=[3, 4], price=[3.5, 4.5])  # without the column that came later
+    assert refresh(project, "fits", DAYS[1]).ok
+    project.dataset("fits", **settings, features={"drop": ["price"]})  # all slices may be made again, one by one
+    assert refresh(project, "fits", DAYS[1]).ok
+
+
+def test_a_pattern_that_matches_files_of_two_slices_is_refused(project: Project) -> None:
+    project.table("eu_1", numbers(3))
+    project.table("eu_west_1", numbers(3))
+    project.dataset("regions", source="raw/{slice}_*.parquet", slices={"values": ["eu", "eu_west"]}, shards=1)
+    ran = refresh(project, "regions", "eu")
+    assert "raw/eu_west_1.parquet: belongs to the slice eu and to eu_west, says " in str(ran.problems())
+    assert "raw/eu_west_1.parquet: belongs to the slice eu_west and to eu" in str(
+        refresh(project, "regions", "eu_west").problems()
+    )
+    project.dataset("regions", source="raw/{slice}_[0-9].parquet", slices={"values": ["eu", "eu_west"]}, shards=1)
+    assert refresh(project, "regions", "eu").ok and refresh(project, "regions", "eu_west").ok
+
+
 def test_the_sensor_current_looks_at_every_slice_that_was_made(project: Project) -> None:
     make_daily(project, "aging")
 
@@ -290,8 +397,7 @@ def test_the_keys_are_those_of_dagsters_partitions(kind: str, start: datetime, h
     [
         ({"slices": {"daily": "2026-01-01"}}, "slices: nothing in the source says where a slice is"),
         ({"source": "raw/{slice}/"}, "slices: missing, but the source has a {slice}"),
-        ({"watch": 60}, "watch: does not work with `slices`; remove it, and set a `schedule`"),
-        ({"automation": "on_change"}, "automation: does not work with `slices`"),
+        ({"automation": "on_change"}, "automation: does not work with `slices`; remove it, and set a `schedule`"),
         ({"bench": {"readers": {}}}, "bench: does not work with `slices`"),
     ],
 )

@@ -49,7 +49,8 @@ max_record_bytes = click.option(
 of_slices = click.option(
     "--slices",
     metavar="SLICES",
-    help="Where raw data comes in slices, which: one, several with commas, FIRST..LAST, last, or all.",
+    help="Where raw data comes in slices, which: one, several with commas, FIRST..LAST, last, or all; for run and "
+    "plan also new, those that are new or have changed.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 
@@ -295,7 +296,12 @@ def _slices(dataset: "Dataset", said: str | None) -> "list[Dataset]":
             f"the raw data of {dataset.name} comes in slices ({dataset.slices.kind}); say which, such as "
             f"--slices last, --slices {dataset.slices.example}, or --slices all"
         )
-    return [dataset.of_slice(key) for key in dataset.slices.choose(said)]
+    if said != "new":
+        return [dataset.of_slice(key) for key in dataset.slices.choose(said)]
+    from tfr_assets.writing.slices import raw_state, why_new
+
+    slices = map(dataset.of_slice, dataset.slices.all_keys())
+    return [each for each in slices if why_new(each, raw_state(each))]
 
 
 def _folders(paths: Sequence[Path | str], said: str | None) -> Sequence[Path | str]:

@@ -9,7 +9,7 @@ from tfr_assets.sources.model.slices import Slices, has_slices, load_slices, sav
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import ONLY_SPLIT, Splits
 from tfr_assets.sources.model.table_options import FORMATS, TYPE_NAMES
-from tfr_assets.sources.watch import called, check_watchable, files_state
+from tfr_assets.sources.watch import called, check_watchable, files_state, source_files
 
 __all__ = [
     "FORMATS",
@@ -33,5 +33,6 @@ __all__ = [
     "remove_old_landings",
     "save_slices",
     "seen_from",
+    "source_files",
     "take_inventory",
 ]

@@ -25,6 +25,9 @@ class Dataset:
         project: Folder of the project that it belongs to; None: the current one.
         auto: Whether `shards` is planned from the inventory (see `writing.sizing`); here it is what was planned last.
         publish: URL of a folder in an object store, to which a refresh copies what readers need; None: to none.
+        slices: The slices that its raw data comes in, each of which is a dataset of its own; None: it does not.
+        slice: Key of the slice that this is; None: it is all of them, or has none.
+        sliced: Of a slice, the source of all slices.
 
     Raises:
         ConfigError: A setting cannot work.
@@ -41,6 +44,7 @@ class Dataset:
     publish: str | None = None
     slices: Slices | None = None
     slice: str | None = None
+    sliced: Source | None = None
 
     def __post_init__(self) -> None:
         if self.slices and not self.slice:
@@ -65,10 +69,14 @@ class Dataset:
         whole = Layout.of(self.name, self.root or data_root(self.project))
         return whole.of_slice(self.slice) if self.slice else whole
 
+    def layout_of(self, key: str) -> Layout:
+        """Where the files of one of the slices lie, also for a slice that asks for another's."""
+        return Layout.of(self.name, self.root or data_root(self.project)).of_slice(key)
+
     def of_slice(self, key: str) -> "Dataset":
         """Returns one slice, as the dataset that it is by itself: its own source, its own files."""
         assert self.slices
-        return replace(self, source=self.slices.place(self.source, key), slice=key)
+        return replace(self, source=self.slices.place(self.source, key), slice=key, sliced=self.source)
 
     def made_slices(self) -> list[str]:
         """Returns the keys of the slices whose raw data was materialized, in order."""

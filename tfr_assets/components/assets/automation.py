@@ -1,11 +1,13 @@
 """What refreshes a dataset by itself: a schedule, a watch on its raw files, and assets that follow each other."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG
 
+from tfr_assets.components.assets.current import busy_slices
 from tfr_assets.components.assets.jobs import all_partitions, job_tags, refresh_job, verify_job
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.runs.dead_runs import unfinished_run
@@ -13,6 +15,7 @@ from tfr_assets.errors import TfrError
 from tfr_assets.sources import called, files_state
 from tfr_assets.writing.outdated import outdated
 
+_MOST_RUNS = 50  # that are asked for in one tick
 _LAST_RUNS = 20  # among which the last refresh is looked for
 
 # `AutomationCondition.eager()` takes every materialization for a change, also of the same content
@@ -88,6 +91,51 @@ def build_watch(look: Look, seconds: int) -> dg.SensorDefinition:
         context.update_cursor(state)
         # without a key: files that are again what they were once are a change, too, and the cursor prevents repeats
         yield _request(look, _with_settings(look, state))
+
+    return raw_changed
+
+
+def build_slice_watch(whole: Look, seconds: int) -> dg.SensorDefinition:
+    """Returns the sensor that makes new slices, and those whose raw files have changed. It reads none of them.
+
+    Files that have changed since the tick before may still be growing: they are left alone until the next one.
+    """
+    name = whole.dataset.name
+
+    @dg.sensor(
+        name=f"{name}_raw_changed",
+        job_name=refresh_job(name),
+        minimum_interval_seconds=seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Looks at names, sizes and times of the raw files of all slices every {seconds} s; makes those "
+        "that are new or have changed, once they stay as they are.",
+    )
+    def raw_changed(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        from tfr_assets.writing.slices import raw_state, why_new
+
+        assert whole.dataset.slices
+        before: dict[str, list[str]] = json.loads(context.cursor or "{}")  # by slice: state, state that was launched
+        after: dict[str, list[str]] = {}
+        looks = {key: whole.of_slice(key) for key in whole.dataset.slices.all_keys()}
+        busy = busy_slices(list(looks.values()), context.instance)
+        requests = 0
+        for key, look in looks.items():
+            last, launched = before.get(key, ["", ""])
+            try:
+                state = raw_state(look.dataset)
+            except (TfrError, OSError):  # a run would say it
+                state = last
+            if not state:
+                continue
+            if state == last != launched and key not in busy and requests < _MOST_RUNS:
+                if why_new(look.dataset, state):
+                    requests += 1
+                    yield _request(look, _with_settings(look, state))
+                launched = state
+            after[key] = [state, launched]
+        context.update_cursor(json.dumps(after))
+        if not requests:
+            yield dg.SkipReason("no slice has new raw files that stay as they are")
 
     return raw_changed
 

@@ -88,7 +88,7 @@ def _evaluate_slices(look: Look, context: dg.SensorEvaluationContext) -> dg.Skip
     slices = {key: look.of_slice(key) for key in look.dataset.made_slices()}
     now = {key: _seen(each) for key, each in slices.items()}
     changed = [key for key in slices if now[key] != found.get(key, [""])[0]]
-    busy = _busy([slices[key] for key in changed], context.instance)
+    busy = busy_slices([slices[key] for key in changed], context.instance)
     judged = [key for key in changed if key not in busy][:_SLICES_AT_ONCE]
     if not judged and found.keys() <= slices.keys():
         waits = f"; {len(busy)} are being worked on" if busy else ""
@@ -103,7 +103,7 @@ def _evaluate_slices(look: Look, context: dg.SensorEvaluationContext) -> dg.Skip
     return dg.SkipReason(str(evaluation.description))
 
 
-def _busy(looks: Sequence[Look], instance: dg.DagsterInstance) -> set[str | None]:
+def busy_slices(looks: Sequence[Look], instance: dg.DagsterInstance) -> set[str | None]:
     """Returns which of some slices runs are working on, or will."""
     by_tag = {each.run_tags[DATASET_TAG]: each.partition for each in looks}
     wanted = dg.RunsFilter(tags={DATASET_TAG: list(by_tag)}, statuses=NOT_FINISHED_STATUSES)

@@ -8,7 +8,13 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel, ValidationError
 
-from tfr_assets.components.assets.automation import ON_CHANGE, build_follower, build_schedule, build_watch
+from tfr_assets.components.assets.automation import (
+    ON_CHANGE,
+    build_follower,
+    build_schedule,
+    build_slice_watch,
+    build_watch,
+)
 from tfr_assets.components.assets.bench import build_bench
 from tfr_assets.components.assets.current import build_current_sensor
 from tfr_assets.components.assets.file_checks import build_merged_checks, build_shard_checks
@@ -86,6 +92,7 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             freshness=self.freshness,
         )
         hold_apart(dataset, partial(report_run_failure, look))
+        watch = build_slice_watch if self.slices else build_watch
         made = dg.Definitions(
             assets=[build_raw(look, self.deps), build_shards(look), build_merged(look)],
             asset_checks=[build_shard_checks(look), build_merged_checks(look)],
@@ -93,7 +100,7 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             schedules=[build_schedule(look, self.schedule, self.deps)] if self.schedule else [],
             sensors=[
                 build_current_sensor(look),
-                *([build_watch(look, self.watch)] if self.watch else []),
+                *([watch(look, self.watch)] if self.watch else []),
                 *([build_follower(look)] if self.automation else []),
             ],
         )
@@ -133,10 +140,8 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         """Refuses what has no meaning yet where raw data comes in slices."""
         if self.slices is None:
             return
-        schedule = ", and set a `schedule`"
         remedies = {
-            "watch": (self.watch, schedule),
-            "automation": (self.automation, schedule),
+            "automation": (self.automation, ", and set a `schedule` or `watch`"),
             "publish": (self.publish, ""),
             "bench": (self.bench.readers or self.bench.writers, ", `tfr bench` measures a slice's folder"),
         }

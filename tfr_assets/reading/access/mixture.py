@@ -21,9 +21,9 @@ from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even
 from tfr_assets.reading.access.order import Order, Shuffle
 from tfr_assets.reading.access.permutation import key_of, permuted
-from tfr_assets.reading.locate.joint import joint_spec
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.slices import gather_again
+from tfr_assets.records.schema.joint import joint_spec
 
 Until = Literal["first", "all"]
 _LONGEST_ROUND = 10_000

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import SLICES, SLICES_FILE
 from tfr_assets.reading.locate.file_sets import MissingSlices, SliceChoice
-from tfr_assets.reading.locate.joint import joint_spec
 from tfr_assets.reading.locate.record_files import RecordFiles, gather
+from tfr_assets.records.schema.joint import joint_spec
 
 if TYPE_CHECKING:
     from tfr_assets.sources import Slices

@@ -9,8 +9,10 @@
 Keys of times sort as the times do. A slice of time is there once its time is over.
 """
 
+import fnmatch
+import glob
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -20,7 +22,7 @@ from pydantic import Field, PlainValidator
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import SLICES_FILE
-from tfr_assets.option_groups import options, problem, problem_at
+from tfr_assets.option_groups import OneOf, options, problem, problem_at
 from tfr_assets.sources.model.source import Source
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.sealed import seal, unseal
@@ -84,6 +86,8 @@ class Slices:
         weekly: The first day of the first week, on whatever day of the week.
         monthly: The first month.
         values: Names of the slices.
+        empty: What is done with a slice that has no raw data: `refuse`, so that it fails; or `allow`, and it becomes
+            files without records, of the columns of another slice.
     """
 
     hourly: Annotated[str, _start(_FORMATS["hourly"])] | None = Field(default=None, examples=["2026-01-01 00:00"])
@@ -91,6 +95,7 @@ class Slices:
     weekly: Annotated[str, _start(_FORMATS["weekly"])] | None = Field(default=None, examples=["2026-01-05"])
     monthly: Annotated[str, _start(_FORMATS["monthly"])] | None = Field(default=None, examples=["2026-01"])
     values: _Names | None = Field(default=None, examples=[["eu", "us"]])
+    empty: Annotated[str, OneOf(("refuse", "allow"))] = Field(default="refuse", examples=["allow"])
 
     def __post_init__(self) -> None:
         """Checks that one kind is chosen."""
@@ -172,6 +177,24 @@ class Slices:
             found |= set(keys[begin : end + 1])
         return [key for key in keys if key in found]
 
+    def shared_with(self, source: Source, key: str, files: Iterable[str]) -> tuple[str, str] | None:
+        """Returns the first of a slice's files that the pattern of another slice matches, and that slice; None: none.
+
+        Args:
+            source: That of all slices.
+            key: The slice.
+            files: Its files.
+        """
+        paths = [path for path in _texts(source) if _is_loose(path)]
+        if not paths:  # then slices lie in folders, or in files, of their own
+            return None
+        names = list(files)
+        for other in self.all_keys():
+            forms = [_form(self.fill(path, other)) for path in paths] if other != key else []
+            if found := next((name for name in names for form in forms if form.fullmatch(name)), None):
+                return found, other
+        return None
+
     def _place(self, key: str, keys: Sequence[str]) -> int:
         if key in keys:
             return keys.index(key)
@@ -248,6 +271,25 @@ def load_slices(content: bytes) -> Slices | None:
 def has_slices(source: Source) -> bool:
     """Whether a source names a place by `{slice}`."""
     return any(_HOLE.search(text) for text in _texts(source))
+
+
+def _is_loose(path: str) -> bool:
+    """Whether patterns of two slices can match one file: wildcards stand beside the key, or folders before it vary."""
+    if not _HOLE.search(path) or not glob.has_magic(path):
+        return False
+    before, _, after = (_HOLE.split(path)[0], None, _HOLE.split(path)[-1])
+    beside = before.rpartition("/")[2] + after.partition("/")[0]
+    return glob.has_magic(beside) or "**" in before.split("/")
+
+
+def _form(pattern: str) -> re.Pattern[str]:
+    """Returns what the paths look like that a pattern matches, as `glob` takes it."""
+    whole = pattern if "://" in pattern else str(Path(pattern).expanduser().absolute())
+    parts = [
+        "(?:[^/]+/)*" if part == "**" else fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z") + "/"
+        for part in whole.split("/")
+    ]
+    return re.compile("".join(parts).removesuffix("/").replace(".*", "[^/]*"))
 
 
 def _mapped(source: Source, change: Callable[[str], str]) -> Source:

@@ -65,7 +65,9 @@ def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch
         for batch in table.to_batches():
             yield conform(batch, first)
     if first is None:
-        raise SourceError(f"{name}: gave no rows, and nothing that shows its columns. Give at least an empty table.")
+        raise SourceError.of_no_data(
+            f"{name}: gave no rows, and nothing that shows its columns. Give at least an empty table."
+        )
 
 
 def _again(found: Any, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
