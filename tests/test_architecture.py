@@ -17,13 +17,14 @@ ROOMS = [  # from the top down
 SHARED = {"layout", "errors", "option_groups", "packages", "processes", "project", "units"}
 # Folders and modules of a room, from the bottom up: each imports only those before it. Its other modules come last.
 FOLDERS = {
+    "storage": ["objects"],
     "records": ["schema", "arrow", "kernels", "frames", "examples"],
     "sources": [
         "model", "files", "tables", "landing", "inventory", "media", "media.images", "media.audio", "media.text",
         "mixed",
     ],
-    "writing": ["export", "writers"],
-    "reading": ["locate", "tensors", "native", "access", "readers", "readers.processes"],
+    "writing": ["export", "writers", "remote"],
+    "reading": ["locate", "adapters", "tensors", "native", "access", "readers", "readers.processes"],
     "bench": ["process", "writers", "readers"],
     "components": ["runs.steps", "runs.celery", "runs", "attributes", "failures", "metadata", "assets", "config"],
 }  # fmt: skip

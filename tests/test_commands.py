@@ -27,6 +27,7 @@ from tfr_assets import TFRecordDataset
 # Commands that other tests run, or hold what they do: in this module, in tests/test_installed.py and test_packages.py.
 ELSEWHERE = {
     "make run", "make ui", "pip install path/to/tfr-assets", "pip install --no-deps path/to/tfr-assets",
+    "tfr run events --slices last",
     'pip install "pyarrow>=18" "numba>=0.61,<0.69" "numpy>=1.26" "pydantic>=2.10" "click>=8.1" "rich>=13.7" '
     '"tensorflow>=2.20,<2.22"',
 }  # fmt: skip

@@ -141,3 +141,26 @@ def test_what_private_interfaces_depend_on_is_capped() -> None:
     for name in ("dagster", "dagster-webserver", "dagster-dg-cli", "tensorflow", "numba"):
         major, minor = map(int, pinned[name].split(".")[:2])
         assert f"<{major}.{minor + 1}" in ranges[name], name
+
+
+_FRAMEWORKS = """
+opened = tfr_assets.open("one.tfrecord.gz")
+for use in (
+    lambda: opened.take([0], into="torch"), lambda: opened.batches(1, into="jax"), opened.torch, opened.hugging_face,
+    lambda: opened.keras(1, "id"),
+):
+    try:
+        use()
+    except tfr_assets.ConfigError as error:
+        assert isinstance(error, ImportError)
+        print(error)
+"""
+
+
+def test_a_framework_that_is_missing_is_named(tmp_path: Path) -> None:
+    done = python(_EVERYTHING + _FRAMEWORKS, ("torch", "jax", "keras", "datasets"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    torch, jax, dataset, hugging_face, keras = done.stdout.splitlines()
+    assert torch == "into='torch' needs PyTorch, which is not installed: `pip install 'tfr-assets[torch]'`"
+    assert "JAX" in jax and "tfr-assets[jax]" in jax and "PyTorch" in dataset and "Keras" in keras
+    assert "Hugging Face" in hugging_face and "tfr-assets[datasets]" in hugging_face

@@ -10,7 +10,7 @@ import pytest
 
 import tfr_assets
 
-FUNCTIONS = ["batches", "inspect", "merge", "mix", "open", "read", "verify", "write"]
+FUNCTIONS = ["adopt", "batches", "inspect", "merge", "mix", "open", "read", "verify", "write"]
 TABLE = pa.table({"id": range(100), "name": [f"n{n}" for n in range(100)]})
 
 
@@ -56,6 +56,9 @@ frames = lambda: iter(table.to_batches(max_chunksize=2))
 worker, workers = 0, 2
 flights = pa.table({"distance": range(500), "origin": ["JFK"] * 500, "dep_delay": [1.5] * 500, "carrier": ["UA"] * 500})
 tfr_assets.write(flights, "data/flights/shards/flights.tfrecord")
+tfr_assets.write(table, "foreign/some.tfrecord")
+for path in Path("foreign").glob("*/*"):
+    path.unlink()
 """
 
 

@@ -35,6 +35,7 @@ from tfr_assets.reading.batches import batches
 from tfr_assets.reading.mix import mix
 from tfr_assets.reading.open import open
 from tfr_assets.reading.read import read
+from tfr_assets.writing.adopt import adopt
 from tfr_assets.writing.stored import inspect, merge, verify
 from tfr_assets.writing.write import Written, write
 
@@ -63,6 +64,7 @@ __all__ = [
     "WriteError",
     "Written",
     "__version__",
+    "adopt",
     "batches",
     "inspect",
     "merge",

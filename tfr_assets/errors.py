@@ -38,7 +38,20 @@ class MissingPackage(ConfigError, ImportError):
 
 
 class SourceError(TfrError):
-    """Raw data that cannot be used. The message names the file."""
+    """Raw data that cannot be used. The message names the file.
+
+    Attributes:
+        no_data: Whether there is none at all: no file is where the source says, or a function gave nothing.
+    """
+
+    no_data: bool = False
+
+    @classmethod
+    def of_no_data(cls, text: str) -> "SourceError":
+        """Returns the error that says that there is no raw data at all."""
+        error = cls(text)
+        error.no_data = True
+        return error
 
 
 class SourceChanged(SourceError):

@@ -16,13 +16,17 @@
         │   └── manifest/….json                 what each file must hold
         ├── merged/                             the same, with one file: flights-train.tfrecord
         ├── readers/…                           measurements, pictures, and which reader to use
-        └── writers/…                           measurements, pictures
+        ├── writers/…                           measurements, pictures
+        └── slices/                             only where raw data comes in slices
+            ├── slices.json                     which slices there are
+            └── 2026-03-01/{raw,shards,merged,…}    all of the above, of one of them
 
 Index and manifest lie in folders of their own because training code globs for shards.
 """
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +36,7 @@ from tfr_assets.project import find_project
 
 DATA_VARIABLE = "TFR_DATA"
 RECOMMENDATION = "recommendation.json"
+SLICES, SLICES_FILE = "slices", "slices.json"
 MAX_SHARDS = 99_999  # five digits in a shard's name
 _SHARD_NAME = re.compile(r"(.*\.tfrecord-)\d{5}-of-(\d{5})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
@@ -135,6 +140,15 @@ class Layout:
         """Returns the layout of dataset `name` below `root`, by default `data_root()`."""
         return cls(name, (root or data_root()) / name)
 
+    def of_slice(self, key: str) -> "Layout":
+        """Returns the layout of one of the dataset's slices: the same files, in a folder of their own."""
+        return Layout(self.name, self.slices / key)
+
+    @cached_property
+    def slices(self) -> Path:
+        """Folder of the slices' folders."""
+        return self.folder / SLICES
+
     @cached_property
     def lock(self) -> Path:
         """File that a run locks while it works on the dataset."""
@@ -154,6 +168,11 @@ class Layout:
     def inventory(self) -> Path:
         """The inventory's file."""
         return self.raw / "inventory.json"
+
+    @cached_property
+    def raw_state(self) -> Path:
+        """File that says of a slice what the raw files were when its inventory was taken."""
+        return self.raw / "state.json"
 
     @cached_property
     def planned(self) -> Path:
@@ -200,10 +219,23 @@ class Layout:
         return self.merged / f"{self.name}-{split}.tfrecord"
 
 
+def name_in(folder: Path) -> str:
+    """Returns the name of the dataset whose folder, or a slice's of it, this is."""
+    return (folder.parent.parent if folder.parent.name == SLICES else folder).name
+
+
 def set_of(name: str) -> list[str]:
     """Returns the names of all files that there must be where one is called so; none if its name does not tell."""
     match = _SHARD_NAME.fullmatch(name)
     return [f"{match[1]}{index:05d}-of-{match[2]}" for index in range(int(match[2]))] if match else []
+
+
+def names_alike(names: Iterable[str]) -> dict[str, list[str]]:
+    """Returns names, in order, by what they are without their numbers: a set's differ in nothing else."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        found.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    return found
 
 
 def manifest_path(path: Path) -> Path:

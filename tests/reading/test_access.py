@@ -136,9 +136,10 @@ def test_what_is_no_number_of_a_record_is_refused(shared: Dataset, records: Any)
         shared.take(records)
     with pytest.raises(ConfigError, match="use 'raise' or 'skip'"):
         shared.take([0], on_error="pass")  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="into='numppy': use 'numpy', 'arrow', 'pandas', 'records' or 'bytes'"):
+    choices = "'numpy', 'arrow', 'pandas', 'torch', 'jax', 'records' or 'bytes'"
+    with pytest.raises(ConfigError, match=f"into='numppy': use {choices}"):
         shared.take([0], into="numppy")  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="into='bytes': use 'numpy', 'arrow', 'pandas' or 'records'"):
+    with pytest.raises(ConfigError, match="into='bytes': use 'numpy', 'arrow', 'pandas', 'torch', 'jax' or 'records'"):
         shared.batches(into="bytes")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="there is no column 'nope'"):
         shared.take([0], into="bytes", columns=["nope"])

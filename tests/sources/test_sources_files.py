@@ -210,6 +210,7 @@ def test_files_from_a_web_server_that_sends_no_parts(
 
 
 def test_a_package_that_is_missing_for_a_url_is_named(landing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
+    for package in ("s3fs", "obstore"):
+        monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(SourceError, match=r"another package: Install s3fs.*pip install 'fsspec\[s3\]'"):
         take_inventory(Source(path="s3://bucket/x.csv"), landing)

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,10 @@ from rich.text import Text
 from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
+from tfr_assets.layout import SLICES
 from tfr_assets.project import PROJECT_VARIABLE, find_project
 from tfr_assets.reading.registry import READERS
+from tfr_assets.storage.objects.store import is_object_url
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -44,13 +46,23 @@ max_record_bytes = click.option(
     metavar="N",
     help="Longest record that is read into memory; the default is 256 MiB, or what a manifest says.",
 )
+of_slices = click.option(
+    "--slices",
+    metavar="SLICES",
+    help="Where raw data comes in slices, which: one, several with commas, FIRST..LAST, last, or all; for run and "
+    "plan also new, those that are new or have changed.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 
 
 class _Files(click.Path):
-    """A file or folder; or a dataset's name, which stands for its folder where nothing else is called so."""
+    """A file or folder; or a dataset's name, which stands for its folder where nothing else is called so; or a URL."""
+
+    urls = False
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if self.urls and is_object_url(value):
+            return value
         if not Path(value).exists():  # else it does not matter whether there is a project
             from tfr_assets.layout import data_root
 
@@ -59,10 +71,18 @@ class _Files(click.Path):
         return super().convert(value, param, ctx)
 
 
-class _DatasetOrFiles(_Files):
-    """As `_Files`; also the name of a dataset that was not written yet, for its folder."""
+class _FilesOrUrl(_Files):
+    """As `_Files`; or the URL of a file or folder in an object store, as a string."""
+
+    urls = True
+
+
+class _DatasetOrFiles(_FilesOrUrl):
+    """As `_FilesOrUrl`; also the name of a dataset that was not written yet, for its folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if is_object_url(value):
+            return value
         from tfr_assets.layout import data_root
 
         is_name = re.fullmatch("[A-Za-z0-9_]+", value) and not Path(value).exists()
@@ -103,6 +123,7 @@ def cli(project: Path | None) -> None:
     tfr inspect some.tfrecord             what is in there?
     tfr diff flights old/flights          what changed?
     tfr export flights f.array_record     the same records for Grain
+    tfr publish flights s3://lake/flights to an object store, as readers need it
     tfr bench readers flights             which reader is fastest here?
     tfr bench writers flights             which way of writing is the fastest?
 
@@ -114,18 +135,19 @@ def cli(project: Path | None) -> None:
 
 
 @cli.command("list")
+@click.option("--slices", "by_slice", is_flag=True, help="A line for each slice that was made, where there are slices.")
 @as_json
-def list_datasets(as_json: bool) -> None:
+def list_datasets(by_slice: bool, as_json: bool) -> None:
     """List the datasets and what there is of them."""
     rows, broken = [], {}
     with importing():
-        from tfr_assets.cli.status import status_of
+        from tfr_assets.cli.status import slices_status, status_of
         from tfr_assets.components.config.load import dataset_names, load_component
 
         for name in dataset_names():
             try:
                 if found := load_component(name):
-                    rows.append(status_of(found[1]))
+                    rows += slices_status(found[1]) if by_slice else [status_of(found[1])]
             except ConfigError as problem:
                 broken[name] = str(problem)
     if as_json:
@@ -144,30 +166,34 @@ def _show_datasets(rows: "list[Status]") -> None:
     if not rows:
         out.print("There is no dataset yet: dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH")
         return
-    columns = ("dataset", "source", "rows", "shards", "merged", "folder")
+    columns = ["dataset", "source", "rows", "slices", "shards", "merged", "folder"]
+    if all(row.slices is None for row in rows):
+        columns.remove("slices")
     lines = [
-        (
-            row.name,
-            row.source,
-            "–" if row.rows is None else f"{row.rows:,}",
-            f"{row.shards_written} of {row.shards}",
-            "yes" if row.merged else "–",
-            row.folder,
-        )
+        {
+            "dataset": row.name,
+            "source": row.source,
+            "rows": "–" if row.rows is None else f"{row.rows:,}",
+            "slices": "" if row.slices is None else f"{row.slices_made} of {row.slices}",
+            "shards": f"{row.shards_written} of {row.shards}",
+            "merged": "yes" if row.merged else "–",
+            "folder": row.folder,
+        }
         for row in rows
     ]
-    out.print(table("", columns, lines, numbers=("rows",)))
+    out.print(table("", columns, [[line[column] for column in columns] for line in lines], numbers=("rows",)))
 
 
 @cli.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@of_slices
 @click.option("--readers", is_flag=True, help="Also measure the readers, which takes a minute or more.")
 @as_json
-def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
+def run(names: Sequence[str], slices: str | None, readers: bool, as_json: bool) -> None:
     """Materialize datasets end to end: raw, shards, checks, merged.
 
     What is there already and matches its manifest is not written again. The runs are recorded on the same Dagster
-    instance that `make ui` shows.
+    instance that `make ui` shows. Each slice is a run of its own; one that fails does not hold up the others.
     """
 
     def refresh(dataset: "Dataset", instance: Any, bar: Any) -> "Outcome":
@@ -175,14 +201,20 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
 
         return run_dataset(dataset, instance, readers, bar)
 
-    outcomes = _run_each(names, refresh)
+    outcomes = _run_each(names, slices, refresh)
     if as_json:
         _print_json([asdict(outcome) for outcome in outcomes])
     else:
-        from tfr_assets.cli.summary import checks_text, made_table
+        from tfr_assets.cli.summary import checks_text, made_table, slices_table
         from tfr_assets.cli.terminal import out
 
+        many = [outcome for outcome in outcomes if outcome.slice] if len(outcomes) > 1 else []
+        if many:
+            out.print(slices_table(many))
         for outcome in outcomes:
+            if outcome in many:
+                _print_failures(outcome)
+                continue
             if outcome.made:
                 out.print(made_table(outcome))
             out.print(checks_text(outcome))
@@ -194,8 +226,9 @@ def run(names: Sequence[str], readers: bool, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@of_slices
 @as_json
-def plan(names: Sequence[str], as_json: bool) -> None:
+def plan(names: Sequence[str], slices: str | None, as_json: bool) -> None:
     """Look at the raw data of datasets, and show which files it will become. Writes no shard."""
     planned = {}
 
@@ -204,13 +237,13 @@ def plan(names: Sequence[str], as_json: bool) -> None:
         from tfr_assets.writing.plan import load_inventory
         from tfr_assets.writing.sizing import split_sizes
 
-        outcome = Outcome(dataset.name)
+        outcome = Outcome(dataset.name, dataset.slice)
         dataset = run_raw(dataset, instance, outcome, bar)
         if outcome.ok:
-            planned[dataset.name] = split_sizes(dataset, load_inventory(dataset))
+            planned[dataset.title] = split_sizes(dataset, load_inventory(dataset))
         return outcome
 
-    outcomes = _run_each(names, look)
+    outcomes = _run_each(names, slices, look)
     if as_json:
         _print_json({name: [asdict(size) for size in sizes] for name, sizes in planned.items()})
     else:
@@ -225,9 +258,9 @@ def plan(names: Sequence[str], as_json: bool) -> None:
 
 
 def _run_each(
-    names: Sequence[str], do: "Callable[[Dataset, DagsterInstance, StepProgress], Outcome]"
+    names: Sequence[str], slices: str | None, do: "Callable[[Dataset, DagsterInstance, StepProgress], Outcome]"
 ) -> "list[Outcome]":
-    """Does something with datasets one after another, a progress bar for each; stops when it is interrupted."""
+    """Does something with datasets, and slices, one after another, a bar for each; stops when it is interrupted."""
     from tfr_assets.components.runs.steps.crew import prepare, stop_prepared
 
     prepare(names[0])  # imports what steps need while this process imports Dagster
@@ -237,13 +270,13 @@ def _run_each(
             from tfr_assets.cli.instance import log_folder, open_instance
             from tfr_assets.cli.terminal import stderr_to, steps_bar
 
-            chosen = [_dataset(name) for name in dict.fromkeys(names)]
+            chosen = [each for name in dict.fromkeys(names) for each in _slices(_dataset(name), slices)]
         outcomes: list[Outcome] = []
         with open_instance() as instance, stderr_to(log_folder() / "tfr-run.log"):
             for number, dataset in enumerate(chosen):
                 if number:
                     prepare(dataset.name)
-                with steps_bar(dataset.name) as bar:
+                with steps_bar(dataset.title) as bar:
                     outcomes.append(do(dataset, instance, bar))
                 if outcomes[-1].interrupted:
                     break
@@ -252,13 +285,44 @@ def _run_each(
         stop_prepared()
 
 
+def _slices(dataset: "Dataset", said: str | None) -> "list[Dataset]":
+    """Returns the slices of a dataset that are asked for; the dataset itself, if it has none."""
+    if dataset.slices is None:
+        if said is None:
+            return [dataset]
+        raise click.UsageError(f"--slices: the raw data of {dataset.name} does not come in slices; leave it out")
+    if said is None:
+        raise click.UsageError(
+            f"the raw data of {dataset.name} comes in slices ({dataset.slices.kind}); say which, such as "
+            f"--slices last, --slices {dataset.slices.example}, or --slices all"
+        )
+    if said != "new":
+        return [dataset.of_slice(key) for key in dataset.slices.choose(said)]
+    from tfr_assets.writing.slices import raw_state, why_new
+
+    slices = map(dataset.of_slice, dataset.slices.all_keys())
+    return [each for each in slices if why_new(each, raw_state(each))]
+
+
+def _folders(paths: Sequence[Path | str], said: str | None) -> Sequence[Path | str]:
+    """Returns the folders of the slices of datasets that are asked for; the paths as they are, if none is."""
+    if said is None:
+        return paths
+    from tfr_assets.reading.locate.slices import slice_folders
+
+    if url := next((path for path in paths if isinstance(path, str)), None):
+        raise click.UsageError(f"--slices takes datasets of this machine; of {url}, name the URL of a slice")
+    return [folder for path in paths for folder in slice_folders(Path(path), said)]
+
+
 def _print_failures(outcome: "Outcome") -> None:
     from tfr_assets.cli.terminal import err
 
     if outcome.interrupted:
         err.print("interrupted; run again to make what is missing")
     for failure in outcome.failures:
-        err.print(Text.assemble(("failed ", "red"), failure), soft_wrap=True)
+        where = f"{outcome.dataset}/{outcome.slice}: " if outcome.slice else ""
+        err.print(Text.assemble(("failed ", "red"), where, failure), soft_wrap=True)
 
 
 def _exit(outcomes: "Sequence[Outcome]") -> None:
@@ -269,29 +333,35 @@ def _exit(outcomes: "Sequence[Outcome]") -> None:
 
 @cli.command()
 @click.argument(
-    "paths", nargs=-1, required=True, metavar="NAME|PATH...", type=_DatasetOrFiles(exists=True, path_type=Path)
+    "paths", nargs=-1, required=True, metavar="NAME|PATH|URL...", type=_DatasetOrFiles(exists=True, path_type=Path)
 )
+@of_slices
 @max_record_bytes
 @as_json
-def verify(paths: Sequence[Path], max_record_bytes: int | None, as_json: bool) -> None:
+def verify(paths: Sequence[Path | str], slices: str | None, max_record_bytes: int | None, as_json: bool) -> None:
     """Verify TFRecord files: both CRCs of every record, read from the disk.
 
-    NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression. Files
+    NAME is a dataset, PATH a file or a folder of files, written by this project or by anyone, of any compression, URL
+    the same in an object store. Files
     with a manifest are also compared with it: size, count, content, index, and that every record parses. In a folder,
     files are noticed that are missing or do not belong there, and whatever else of a dataset is not as it was written.
     A dataset's files are also compared with the plan that its YAML and its inventory make: which there must be, with
     how many rows, of which settings.
     """
     from tfr_assets.cli.verify import as_documents, audit_plans, verify_files
+    from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import audit_folders, find_record_files
 
-    files = find_record_files(paths)
-    beside, notes = audit_folders(paths)
-    unplanned, more = audit_plans(paths, {report.path for report in beside})
-    beside, notes = beside + unplanned, notes + more
-    if not files and not beside:
-        raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
-    reports = [*verify_files(files, as_json, max_record_bytes), *beside]
+    with standing_in(_folders(paths, slices)) as there:
+        files = find_record_files(there.paths)
+        beside, notes = audit_folders(there.paths)
+        unplanned, more = audit_plans(there.paths, {report.path for report in beside})
+        beside, notes = beside + unplanned, notes + more
+        if not files and not beside:
+            raise click.UsageError(f"no TFRecord file in {', '.join(map(str, paths))}")
+        found = [*verify_files(files, as_json, max_record_bytes, there.open), *beside]
+        reports = [there.report(report) for report in found]
+        notes = tuple(replace(note, path=there.names(note.path), says=there.names(note.says)) for note in notes)
     if as_json:
         _print_json(as_documents(reports, notes))
     else:
@@ -332,7 +402,7 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
     folders: dict[Path, list[FileReport]] = {}
     for report in reports:
         if report.bytes:
-            folders.setdefault(Path(report.path).parent, []).append(report)
+            folders.setdefault(_without_slice(Path(report.path).parent), []).append(report)
     sums = [  # shards and the merged file hold the same records, which are not to be added up
         (f"{escape(visible(folder.name))}: " if len(folders) > 1 else "")
         + f"{sum(each.records for each in of_folder):,} intact records, {megabytes(sum(e.bytes for e in of_folder))}"
@@ -341,30 +411,63 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
     out.print(f"{verdict}: {'; '.join(sums) or '0 intact records'}")
 
 
+def _without_slice(folder: Path) -> Path:
+    """Returns a folder of a slice's files as that of its dataset, whose slices are added up."""
+    slices = folder.parent.parent
+    return slices.parent / folder.name if slices.name == SLICES else folder
+
+
 @cli.command()
-@click.argument("path", metavar="NAME|PATH", type=_Files(exists=True, path_type=Path))
+@click.argument("path", metavar="NAME|PATH|URL", type=_FilesOrUrl(exists=True, path_type=Path))
 @click.option(
     "-n", "--records", "first", default=3, show_default=True, type=click.IntRange(0, 100), help="Records to show."
 )
+@of_slices
 @max_record_bytes
 @as_json
-def inspect(path: Path, first: int, max_record_bytes: int | None, as_json: bool) -> None:
+def inspect(path: Path | str, first: int, slices: str | None, max_record_bytes: int | None, as_json: bool) -> None:
     """Show what is in a dataset, a folder or a TFRecord file: schema, counts, sizes, first records."""
     from tfr_assets.cli.inspection import as_document, show
     from tfr_assets.records.examples.inspect import inspect_file
+    from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import find_record_files
 
-    files = find_record_files([path])
-    if not files:
-        raise click.UsageError(f"no TFRecord file in {path}")
-    if gone := [file for file in files if not file.is_file()]:
-        raise click.UsageError(f"{gone[0]} is missing, says its manifest; `tfr verify {path}` lists all that is wrong")
-    found = [inspect_file(file, first if n == 0 else 0, max_record_bytes) for n, file in enumerate(files)]
+    with standing_in(_folders([path], slices)) as there:
+        files = find_record_files(there.paths)
+        if not files:
+            raise click.UsageError(f"no TFRecord file in {path}")
+        if gone := [there.names(str(file)) for file in files if not file.is_file()]:
+            says = f"{gone[0]} is missing, says its manifest; `tfr verify {path}` lists all that is wrong"
+            raise click.UsageError(says)
+        found = [
+            there.inspection(inspect_file(file, first if n == 0 else 0, max_record_bytes, there.open))
+            for n, file in enumerate(files)
+        ]
     if as_json:
         _print_json([as_document(inspection) for inspection in found])
     else:
         show(found)
     sys.exit(1 if any(inspection.fault_count for inspection in found) else 0)
+
+
+@cli.command()
+@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@max_record_bytes
+@as_json
+def adopt(path: Path, max_record_bytes: int | None, as_json: bool) -> None:
+    """Verify TFRecord files of other origin, and write index, manifest and feature spec beside them.
+
+    PATH is a file, or a folder of files. These are only read. Nothing is written if one is damaged, or holds no
+    tf.Examples.
+    """
+    from tfr_assets.cli.adopted import as_document, show
+    from tfr_assets.writing.adopt import adopt
+
+    found = adopt(path, max_record_bytes=max_record_bytes)
+    if as_json:
+        _print_json(as_document(found))
+    else:
+        show(found)
 
 
 @cli.command("diff")
@@ -392,28 +495,59 @@ def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("what", metavar="NAME|PATH")
+@click.argument("what", metavar="NAME|PATH|URL")
 @click.argument("target", metavar="FILE.array_record", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--split", help="Which split; without it the only one, or train.")
-def export(what: str, target: Path, split: str | None) -> None:
+@of_slices
+def export(what: str, target: Path, split: str | None, slices: str | None) -> None:
     """Copy the records of a dataset, or of a folder of TFRecord files, into one ArrayRecord file.
 
     That is what Grain reads, by record number. The records stay as they are; every CRC is checked on the way.
     """
     from tfr_assets.cli.terminal import out, records_bar
     from tfr_assets.reading.locate.file_sets import other_splits
-    from tfr_assets.reading.locate.files import locate
+    from tfr_assets.reading.locate.files import locate, names_with_manifest
     from tfr_assets.writing.export.array_record import export_array_record
+    from tfr_assets.writing.remote.stand_in import standing_in
+    from tfr_assets.writing.stored import path_or_url
 
     if target.suffix != ".array_record":
         raise click.UsageError(f"{target}: call the file {target.stem}.array_record, so that no other is overwritten")
-    files = locate(what, split=split)
-    with records_bar(target.name, files.records) as progress:
-        records = export_array_record(map(Path, files.paths), target, progress)
+    files = locate(what, split=split, slices=slices)
+    with (
+        standing_in([path_or_url(path) for path in files.paths]) as there,
+        there.named(),
+        records_bar(target.name, files.records) as progress,
+    ):
+        records = export_array_record(there.paths, target, progress, there.open)
     out.print(f"{target}: {records:,} records of {len(files.paths)} files", markup=False, soft_wrap=True)
-    there = [manifest.stem for manifest in (Path(files.paths[0]).parent / "manifest").glob("*.json")]
-    if split is None and (others := other_splits(files.paths[0], there)):
+    if split is None and (others := other_splits(files.paths[0], names_with_manifest(files.paths[0]))):
         out.print(f"not in it: split {', '.join(others)}; --split exports them, a file each", markup=False)
+
+
+@cli.command()
+@click.argument("what", metavar="NAME|PATH", type=_Files(exists=True, file_okay=False, path_type=Path))
+@click.argument("url", metavar="URL")
+def publish(what: Path, url: str) -> None:
+    """Copy a dataset, or a folder of TFRecord files, to an object store, such as s3://bucket/flights.
+
+    What readers need is sent: shards, merged files and what describes them. What is there already is not sent again,
+    what is of an earlier number of shards goes, and each file is verified before. It exists there by its manifest,
+    which comes last.
+    """
+    from tfr_assets.cli.terminal import bytes_bar, out
+    from tfr_assets.units import megabytes
+    from tfr_assets.writing.publish import publish as publish_folder
+
+    if not is_object_url(url):
+        raise click.UsageError(f"{url}: give the URL of a folder in an object store, such as s3://bucket/{what.name}")
+    total = sum(path.stat().st_size for path in what.rglob("*.tfrecord*") if path.is_file())
+    with bytes_bar("publishing", total) as progress:
+        done = publish_folder(what.absolute(), url, progress)
+    says = (
+        f"{done.url}: {done.sent} files sent, {megabytes(done.bytes)}; {done.kept} were there, {done.removed} removed"
+    )
+    out.print(says, markup=False, soft_wrap=True)
 
 
 @cli.group()

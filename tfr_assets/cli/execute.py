@@ -24,10 +24,11 @@ from dagster._utils.error import SerializableErrorInfo
 from sqlalchemy.exc import DBAPIError
 
 from tfr_assets.cli.signals import stop_signal, stopped_once
-from tfr_assets.components.assets.jobs import all_partitions, job_tags, raw_job, readers_job, refresh_job
+from tfr_assets.components.assets.jobs import ALL_STEPS, all_partitions, raw_job, readers_job, refresh_job
 from tfr_assets.components.config.load import forget_definitions, load_definitions
-from tfr_assets.components.runs.dead_runs import TERMINAL_TAG, alive
+from tfr_assets.components.runs.dead_runs import DATASET_TAG, TERMINAL_TAG, alive
 from tfr_assets.components.runs.held_apart import WAITING
+from tfr_assets.components.runs.slices import run_tag
 from tfr_assets.components.runs.steps.warm_executor import STOPPING
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import current_project
@@ -77,6 +78,7 @@ class Outcome:
 
     Attributes:
         dataset: Its name.
+        slice: The slice that was made; None where raw data does not come in slices.
         ok: Whether every step and every blocking check succeeded.
         interrupted: Whether somebody stopped it: by Ctrl-C, another signal, or in the UI.
         made: The assets, in the order in which they were begun.
@@ -87,6 +89,7 @@ class Outcome:
     """
 
     dataset: str
+    slice: str | None = None
     ok: bool = True
     interrupted: bool = False
     made: list[Made] = field(default_factory=list)
@@ -113,12 +116,12 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
     Returns:
         What was made and what failed. A step that fails raises nothing here.
     """
-    outcome = Outcome(dataset.name)
+    outcome = Outcome(dataset.name, dataset.slice)
     bench = _readers_job(dataset) if readers else None
     if dataset.auto:  # the number of shards, and with it that of the steps, is known only then
         dataset = run_raw(dataset, instance, outcome, progress)
     if outcome.ok:
-        steps = len(dataset.shard_keys) + _OTHER_STEPS
+        steps = len(dataset.shard_keys) + _OTHER_STEPS + (dataset.publish is not None)
         _run(refresh_job(dataset.name), steps, outcome, instance, progress)
     if outcome.ok and bench:
         _run(bench.name, _READER_STEPS, outcome, instance, progress)
@@ -158,7 +161,7 @@ def _run(job_name: str, steps: int, outcome: Outcome, instance: dg.DagsterInstan
     over = threading.Event()
     follower = threading.Thread(target=_follow, args=(instance, run_id, steps, progress, over), daemon=True)
     with stopped_once(), alive(instance, run_id, stopped=lambda: stop_signal() is not None):
-        job, created = _create_run(outcome.dataset, job_name, run_id, instance)
+        job, created = _create_run(outcome.dataset, outcome.slice, job_name, run_id, instance)
         follower.start()
         try:
             with suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
@@ -177,9 +180,9 @@ def _run(job_name: str, steps: int, outcome: Outcome, instance: dg.DagsterInstan
 
 
 def _create_run(
-    dataset: str, job_name: str, run_id: str, instance: dg.DagsterInstance
+    dataset: str, slice_: str | None, job_name: str, run_id: str, instance: dg.DagsterInstance
 ) -> tuple[ReconstructableJob, dg.DagsterRun]:
-    """Records a run of all partitions as the UI would, so that the UI counts it for the job."""
+    """Records a run of all partitions, or of one slice, as the UI would, so that the UI counts it for the job."""
     forget_definitions()  # the run before may have planned another number of shards
     arguments: Any = (dataset, job_name)
     job = dg.build_reconstructable_job(__name__, reconstruct_job.__name__, arguments, {})
@@ -192,8 +195,9 @@ def _create_run(
         run_id=run_id,
         run_config=_QUIET,
         tags={
-            **job_tags(dataset),  # which the queue counts the run by
-            **(all_partitions(keys) if keys else {}),
+            **ALL_STEPS,
+            DATASET_TAG: run_tag(dataset, slice_),  # which the queue counts the run by
+            **({"dagster/partition": slice_} if slice_ else all_partitions(keys) if keys else {}),
             TERMINAL_TAG: f"{socket.gethostname()}, process {os.getpid()}",
             MAX_RETRIES_TAG: "0",  # the user at the terminal decides whether to run it again
         },

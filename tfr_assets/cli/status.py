@@ -7,6 +7,7 @@ from tfr_assets.errors import StaleError
 from tfr_assets.layout import manifest_path
 from tfr_assets.sources import Inventory
 from tfr_assets.writing.dataset import Dataset
+from tfr_assets.writing.sizing import as_planned
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Status:
         shards_written: How many of them lie there.
         merged: Whether the merged file of every split lies there.
         folder: Where all of it lies.
+        slices: Number of slices that there are by now; None where raw data does not come in slices.
+        slices_made: How many of them were made; rows and shards are those of these.
     """
 
     name: str
@@ -30,24 +33,52 @@ class Status:
     shards_written: int
     merged: bool
     folder: str
+    slices: int | None = None
+    slices_made: int | None = None
 
 
 def status_of(dataset: Dataset) -> Status:
     """Looks at a dataset's files; reads none of them."""
+    if dataset.slices and not dataset.slice:
+        return _of_slices(dataset)
     layout = dataset.layout
     try:
         rows = Inventory.load(layout.inventory).rows
     except StaleError:
         rows = None
+    dataset = as_planned(dataset) if dataset.slice else dataset
     written = [key for key in dataset.shard_keys if _is_written(layout.shard_path(key))]
     return Status(
-        name=dataset.name,
+        name=dataset.title,
         source=str(dataset.source),
         rows=rows,
         shards=len(dataset.shard_keys),
         shards_written=len(written),
         merged=all(_is_written(layout.merged_path(split)) for split in dataset.splits),
         folder=str(layout.folder),
+    )
+
+
+def slices_status(dataset: Dataset) -> list[Status]:
+    """Looks at each slice of a dataset that was made; at the dataset itself, if it has none."""
+    if not dataset.slices:
+        return [status_of(dataset)]
+    return [status_of(dataset.of_slice(key)) for key in dataset.made_slices()]
+
+
+def _of_slices(dataset: Dataset) -> Status:
+    assert dataset.slices
+    slices = slices_status(dataset)
+    return Status(
+        name=dataset.name,
+        source=str(dataset.source),
+        rows=sum(each.rows or 0 for each in slices) if slices else None,
+        shards=sum(each.shards for each in slices),
+        shards_written=sum(each.shards_written for each in slices),
+        merged=bool(slices) and all(each.merged for each in slices),
+        folder=str(dataset.layout.folder),
+        slices=len(dataset.slices.all_keys()),
+        slices_made=len(slices),
     )
 
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rich.console import Group
+from rich.text import Text
 
 from tfr_assets.cli.terminal import table
 from tfr_assets.units import megabytes
@@ -29,7 +30,29 @@ def made_table(outcome: "Outcome") -> Group:
         )
         for made in outcome.made
     ]
-    return table(outcome.dataset, columns, rows, numbers=columns[1:-1], apart=True)
+    title = f"{outcome.dataset}, slice {outcome.slice}" if outcome.slice else outcome.dataset
+    return table(title, columns, rows, numbers=columns[1:-1], apart=True)
+
+
+def slices_table(outcomes: "Sequence[Outcome]") -> Group:
+    """Returns a line for each slice that was made."""
+    columns = ("slice", "", "files", "records", "size", "checks passed", "where")
+    rows: list[tuple[str | Text, ...]] = []
+    for outcome in outcomes:
+        shards = next((made for made in outcome.made if made.asset == "shards"), None)
+        checks = [passed for evaluations in outcome.checks.values() for passed in evaluations.values()]
+        rows.append(
+            (
+                f"{outcome.dataset}/{outcome.slice}",
+                Text("ok", "green") if outcome.ok else Text("failed", "red"),
+                _files(shards) if shards else "–",
+                f"{shards.records:,}" if shards else "–",
+                megabytes(shards.bytes) if shards else "–",
+                f"{sum(checks)} of {len(checks)}",
+                shards.path if shards else "",
+            )
+        )
+    return table("", columns, rows, numbers=columns[2:-1], apart=True)
 
 
 def checks_text(outcome: "Outcome") -> str:

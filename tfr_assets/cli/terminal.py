@@ -19,6 +19,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from tfr_assets.storage.objects.store import is_object_url
+
 _WIDE = 200  # columns where there is no terminal: what goes into a file or a pipe is not folded
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
@@ -102,11 +104,15 @@ def records_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda more: bar.advance(task, more)
 
 
-def common_folder(paths: Sequence[str]) -> Path:
-    """Returns the deepest folder that holds all the files, so that a table need not repeat it."""
-    return Path(os.path.commonpath([str(Path(path).absolute().parent) for path in paths]))
+def common_folder(paths: Sequence[str]) -> str:
+    """Returns the deepest folder that holds all the files, so that a table need not repeat it; nothing if none does."""
+    urls = [path.rpartition("/")[0] for path in paths if is_object_url(path)]
+    if not urls:
+        return os.path.commonpath([str(Path(path).absolute().parent) for path in paths])
+    return os.path.commonpath(urls).replace(":/", "://", 1) if len(urls) == len(paths) else ""
 
 
-def below(path: str, folder: Path) -> str:
+def below(path: str, folder: str) -> str:
     """Returns a path as seen from a folder that holds it."""
-    return str(Path(path).absolute().relative_to(folder))
+    whole = path if is_object_url(path) else str(Path(path).absolute())
+    return whole.removeprefix(folder).lstrip("/") if folder else whole

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tfr_assets.reading.locate.file_sets import FileChoice
+from tfr_assets.reading.locate.file_sets import FileChoice, MissingSlices, SliceChoice
 
 if TYPE_CHECKING:
     from tfr_assets.reading.access.epochs import ResumableBatches
@@ -18,9 +18,11 @@ def batches(
     name: "str | os.PathLike[str] | RecordFiles",
     batch_size: int = 4096,
     *,
-    into: Literal["numpy", "arrow", "pandas"] = "numpy",
+    into: Literal["numpy", "arrow", "pandas", "torch", "jax"] = "numpy",
     split: str | None = None,
     files: FileChoice | None = None,
+    slices: SliceChoice | None = None,
+    missing_slices: MissingSlices = "raise",
     columns: Sequence[str] | None = None,
     shuffle: "Shuffle" = False,
     seed: int = 0,
@@ -56,9 +58,14 @@ def batches(
     Args:
         name: Name of a dataset, a path or a URL, as `tfr_assets.read` takes it; or files that are located already.
         batch_size: Records per batch; the last one has what is left.
-        into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame.
+        into: `"numpy"`: a dict by column; `"arrow"`: a pyarrow.RecordBatch; `"pandas"`: a DataFrame;
+            `"torch"`, `"jax"`: a dict of their tensors, which share the memory of the arrays where that can be.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
+        slices: Of a dataset whose raw data comes in slices: the first and the last one, such as
+            `("2026-03-01", "2026-03-07")`; a list of them; or a text such as `"last"`. Their records come in the order
+            of the slices. None: all that are there.
+        missing_slices: `"raise"`, or `"allow"` to leave out slices among these that are not there.
         columns: Those to decode, in this order; the others are skipped, which is faster. None: all.
         shuffle: False: in the order of the rows; or `"global"`, `"blocks"`, a number or True, as for the `batches` of
             `tfr_assets.open`; not of URLs.
@@ -85,6 +92,7 @@ def batches(
 
     Raises:
         ConfigError: There is no such dataset, column, share, …, or a column holds what only TensorFlow can read.
+        MissingPackage: What `into` names is not installed.
         StaleError: The files must be written (again) first; while iterating, one was replaced since it was opened.
         DamagedFile: A file differs from its manifest in size; while iterating, one cannot be read, or a record is
             damaged: the message says which, in which file and where.
@@ -99,12 +107,15 @@ def batches(
     from tfr_assets.reading.locate.files import locate
     from tfr_assets.reading.locate.record_files import RecordFiles
     from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
-    from tfr_assets.reading.native.convert import converter
+    from tfr_assets.reading.native.convert import converter, keeps_nulls
     from tfr_assets.reading.native.decoded_batches import Batches
 
     options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
     batch_size, workers, skip = options.batch_size, options.workers, options.skip
-    found = name if isinstance(name, RecordFiles) else locate(name, files, root, split, sizes_must_fit=not skip)
+    if isinstance(name, RecordFiles):
+        found = name
+    else:
+        found = locate(name, files, root, split, not skip, slices, missing_slices)
     found = found.absolute().with_limit(max_record_bytes)
     if checked_shuffle(shuffle):
         return Dataset(found, columns).batches(shuffle=shuffle, seed=seed, **vars(options))
@@ -116,7 +127,7 @@ def batches(
     names = chosen_columns(found.features, columns)
     for column in names:
         check_decodable(found.features, column)
-    convert, nulls = converter(found.features, names, into), into != "numpy"
+    convert, nulls = converter(found.features, names, into), keeps_nulls(into)
 
     def start(_order: "Order", _epoch: int, share: "Positions") -> Batches:
         return read_spans(share.spans)

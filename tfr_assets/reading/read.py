@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.packages import need
-from tfr_assets.reading.locate.file_sets import FileChoice
+from tfr_assets.reading.locate.file_sets import FileChoice, MissingSlices, SliceChoice
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -23,6 +23,8 @@ def read(
     *,
     split: str | None = None,
     files: FileChoice | None = None,
+    slices: SliceChoice | None = None,
+    missing_slices: MissingSlices = "raise",
     reader: str | None = None,
     shuffle: bool | int = False,
     seed: int | None = None,
@@ -61,6 +63,10 @@ def read(
         batch_size: Records per batch.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
+        slices: Of a dataset whose raw data comes in slices: the first and the last one, such as
+            `("2026-03-01", "2026-03-07")`; a list of them; or a text such as `"last"`. Their records come in the order
+            of the slices. None: all that are there.
+        missing_slices: `"raise"`, or `"allow"` to leave out slices among these that are not there.
         reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
             that was measured, else `columnar`; `vectorized` for tf.SequenceExamples and where nothing is checked; for a
             URL, `autotuned`.
@@ -91,6 +97,9 @@ def read(
         DamagedFile: A file differs from its manifest in size.
         MissingPackage: TensorFlow is not installed.
 
+    Iterators are saved by `tf.train.Checkpoint` with `reader="resumable"`, and with them all that follows and that
+    TensorFlow can save. Shuffled, give it a seed, so that another process goes on in the same order.
+
     What was opened is what is read, and records of two versions never mix. Damage, or a file that a refresh replaced
     since, is a `tf.errors.InvalidArgumentError` while iterating; its message names file, record, byte and kind of what
     is wrong, or says that the dataset must be opened again.
@@ -107,20 +116,21 @@ def read(
 
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
-    found = with_columns(locate(name, files, root, split, sizes_must_fit=on_error != "skip"), columns)
-    found = found.with_limit(max_record_bytes)
+    found = locate(name, files, root, split, on_error != "skip", slices, missing_slices)
+    found = with_columns(found, columns).with_limit(max_record_bytes)
     options = ReadOptions(
         batch_size,
         drop_remainder,
         shuffle=_SHUFFLE if shuffle is True else shuffle or 0,
         seed=seed,
         shard=shard,
+        repeat=repeat,
         decode=decoded_features(found.features, decode),
         on_error=on_error,
     )
     pipeline = reader_named(_best_for(found, on_error != "unchecked") if reader is None else reader)
     dataset = pipeline(found, options)
-    return dataset if repeat == 1 else dataset.repeat(repeat)
+    return dataset if repeat == 1 or pipeline.repeats else dataset.repeat(repeat)
 
 
 def _best_for(files: "RecordFiles", checked: bool) -> str:

@@ -33,6 +33,7 @@ class Reader:
         reads_memory: Whether it reads `memory://`, which other processes do not see.
         skips_damage: Whether it can leave damaged records out.
         uses_processes: Whether it starts processes.
+        repeats: Whether it gives several epochs by itself, as `repeat` of its options says.
         parsed_by: What parses records: TensorFlow or our compiled kernels, in this process; or TensorFlow elsewhere.
         most_descriptors: Open files that one of its processes may have. 256 is the smallest limit that systems have.
         drawback: Why it is not recommended as a default, however fast it is; empty: it suits everybody.
@@ -46,6 +47,7 @@ class Reader:
     reads_memory: bool = True
     skips_damage: bool = True
     uses_processes: bool = False
+    repeats: bool = False
     parsed_by: Literal["tensorflow", "kernels", "processes"] = "tensorflow"
     most_descriptors: int = 256
     drawback: str = ""
@@ -152,6 +154,17 @@ READERS = {
             "columnar.columnar",
             "the project's compiled decoder: bytes of records straight to columns",
             parsed_by="kernels",
+        ),
+        Reader(
+            "resumable",
+            "resumable.resumable",
+            "batches by the numbers of their records, so that tf.train.Checkpoint saves iterators",
+            reads_urls=False,
+            reads_memory=False,
+            skips_damage=False,
+            repeats=True,
+            parsed_by="kernels",
+            drawback="it reads records by number, which costs more; use it where an iterator is saved",
         ),
     )
 }

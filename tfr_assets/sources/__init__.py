@@ -5,10 +5,11 @@ from tfr_assets.sources.inventory.rows import preview, read_rows
 from tfr_assets.sources.inventory.take import SKIPPED, remove_old_landings, take_inventory
 from tfr_assets.sources.landing.landed import SourceFile
 from tfr_assets.sources.model.parse import parse_source, parse_splits, seen_from
+from tfr_assets.sources.model.slices import Slices, has_slices, load_slices, save_slices
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import ONLY_SPLIT, Splits
 from tfr_assets.sources.model.table_options import FORMATS, TYPE_NAMES
-from tfr_assets.sources.watch import called, check_watchable, files_state
+from tfr_assets.sources.watch import called, check_watchable, files_state, source_files
 
 __all__ = [
     "FORMATS",
@@ -16,17 +17,22 @@ __all__ = [
     "SKIPPED",
     "TYPE_NAMES",
     "Inventory",
+    "Slices",
     "Source",
     "SourceFile",
     "Splits",
     "called",
     "check_watchable",
     "files_state",
+    "has_slices",
+    "load_slices",
     "parse_source",
     "parse_splits",
     "preview",
     "read_rows",
     "remove_old_landings",
+    "save_slices",
     "seen_from",
+    "source_files",
     "take_inventory",
 ]

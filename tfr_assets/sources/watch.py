@@ -9,6 +9,7 @@ from tfr_assets.sources.mixed.parts import mixed_source
 from tfr_assets.sources.model.kinds import TABLE
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.table_options import FORMATS
+from tfr_assets.storage.raw_files import RawFile
 
 
 def check_watchable(source: Source) -> None:
@@ -36,13 +37,24 @@ def files_state(source: Source) -> str:
         SourceError: There are no files.
     """
     state = hashlib.sha256()
+    for file in source_files(source):
+        state.update(f"{file.path}\0{file.info()}\n".encode())
+    return state.hexdigest()[:32]
+
+
+def source_files(source: Source) -> Iterator[RawFile]:
+    """Yields the raw files of a source and of its parts, by their names alone.
+
+    Raises:
+        SourceError: There are none.
+    """
     for part in _parts(source):
+        if part.callable:
+            continue
         # of photographs, recordings and texts, the ending says nothing: any format makes it a plain list of files
         follow = bool(part.options.get("follow_links"))
         listed = part if part.kind == TABLE else Source(path=part.path, format=FORMATS[0], follow_links=follow)
-        for file in find_source_files(listed):
-            state.update(f"{file.path}\0{file.info()}\n".encode())
-    return state.hexdigest()[:32]
+        yield from find_source_files(listed)
 
 
 def _parts(source: Source) -> Iterator[Source]:

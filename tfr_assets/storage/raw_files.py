@@ -22,12 +22,14 @@ import pyarrow as pa
 from tfr_assets.errors import ConfigError, SourceChanged, SourceError, TfrError
 from tfr_assets.storage.file_names import endings, is_http, zip_members
 from tfr_assets.storage.git_lfs import IS_POINTER, LOOK, is_pointer
+from tfr_assets.storage.objects.failures import describe
+from tfr_assets.storage.objects.store import filesystem_of, is_reached, split_url
 
 _CHUNK = 1 << 20
 FileBatches = Iterator[tuple[int, pa.RecordBatch]]  # the number of the file, and rows from it
 # What remote stores tell about a file's version; those that are there become the signature.
 _MARKS = (
-    *("size", "ETag", "etag", "Content-MD5", "content_md5", "md5Hash", "crc32c", "generation", "Digest"),
+    *("size", "ETag", "etag", "e_tag", "Content-MD5", "content_md5", "md5Hash", "crc32c", "generation", "Digest"),
     *("LastModified", "Last-Modified", "last_modified", "mtime", "modified", "updated", "created"),
 )
 
@@ -140,9 +142,15 @@ class RawFile:
 
 
 def filesystem(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
-    """Returns the fsspec filesystem of a URL, and the path in it."""
+    """Returns the fsspec filesystem of a URL, and the path in it.
+
+    Object stores are read by the package that writes there, unless there are options: these are for fsspec's own.
+    """
     import fsspec
 
+    if is_reached(url) and not storage_options:
+        bucket, path = split_url(url)
+        return filesystem_of(bucket), f"{bucket.partition('://')[2]}/{path}".rstrip("/")
     return cast(tuple[Any, str], fsspec.core.url_to_fs(url, **storage_options))
 
 
@@ -182,7 +190,8 @@ def backend_errors(url: str) -> Iterator[None]:
             raise ConfigError(f"source.path: {url!r} begins with {scheme}://, which is not known.") from error
         raise SourceError(f"{url}: cannot be opened: {error}") from error
     except Exception as error:
-        raise SourceError(f"{url}: cannot be opened: {type(error).__name__}: {error}") from error
+        says = f"{type(error).__name__}: {error}"
+        raise SourceError(describe(url, says) if is_reached(url) else f"{url}: cannot be opened: {says}") from error
 
 
 @contextmanager

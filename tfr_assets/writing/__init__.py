@@ -3,6 +3,8 @@
     dataset, raw, plan, sizing      what is to be written
     shard, merged                   writing it, unless it is there already
     writers                         ways to write in parallel; `write` is what a program calls
+    places, publish                 where `write` puts files; datasets in object stores
+    remote                          stored files by URL
     export                          files for TensorFlow Datasets and ArrayRecord
     audit, audit_plan, outdated, stray, stored      what is stored, compared with what must be there
 

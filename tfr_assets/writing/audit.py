@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tfr_assets.errors import ConfigError, StaleError
-from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path, set_of
+from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path, name_in, set_of
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.sources import Inventory
@@ -113,7 +113,7 @@ def _is_of_dataset(path: Path) -> bool:
     dataset, form = path.parent.parent, {"shards": SHARD, "merged": MERGED}.get(path.parent.name)
     if form is None or not (dataset / "raw").is_dir():
         return False
-    return bool(re.fullmatch(re.escape(dataset.name) + form, path.name))
+    return bool(re.fullmatch(re.escape(name_in(dataset)) + form, path.name))
 
 
 def _mixed_sets(folder: Path, manifests: Mapping[str, Manifest]) -> Iterator[Fault]:
@@ -146,7 +146,8 @@ def _layout_of(folder: Path) -> Layout:
     form = re.compile(f"([A-Za-z0-9][A-Za-z0-9_]*)({SHARD}|{MERGED})")
     names = [name for part in ("shards", "merged") for name in sorted(names_in(folder / part))]
     found = Counter(match[1] for match in map(form.fullmatch, names) if match)
-    return Layout(folder.name if folder.name in found or not found else found.most_common(1)[0][0], folder)
+    name = name_in(folder)
+    return Layout(name if name in found or not found else found.most_common(1)[0][0], folder)
 
 
 def _dataset_faults(layout: Layout) -> Iterator[Fault]:

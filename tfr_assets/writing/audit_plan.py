@@ -28,7 +28,7 @@ def audit_plan(dataset: Dataset) -> tuple[Fault, ...]:
 
 def _faults(dataset: Dataset) -> Iterator[Fault]:
     layout = dataset.layout
-    remedy = f"`tfr run {dataset.name}` writes it"
+    remedy = f"`{dataset.command}` writes it"
     if not layout.inventory.exists() and not names_in(layout.shards) and not names_in(layout.merged):
         yield _fault(layout.folder, FaultKind.UNWRITTEN, remedy)
         return

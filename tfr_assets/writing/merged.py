@@ -93,7 +93,9 @@ def _verified_inputs(plan: ShardingPlan) -> Inputs:
             inputs[shard.key] = (path, manifest)
     if problems := missing + stale + damaged:
         kind = DamagedFile if damaged else StaleError
-        error = kind(f"cannot merge dataset {plan.dataset.name!r}; materialize these shards again:\n{_lines(problems)}")
+        error = kind(
+            f"cannot merge dataset {plan.dataset.title!r}; materialize these shards again:\n{_lines(problems)}"
+        )
         error.shards = tuple(shard.key for shard in plan.shards if shard.key not in inputs)
         raise error
     return inputs

@@ -97,7 +97,7 @@ def load_inventory(dataset: Dataset) -> Inventory:
     if old != new:
         changed = ", ".join(f"{name} (was {old[name]!r}, is {new[name]!r})" for name in new if old[name] != new[name])
         raise StaleError(
-            f"dataset {dataset.name!r}: the source settings changed since raw was materialized: {changed}. "
+            f"dataset {dataset.title!r}: the source settings changed since raw was materialized: {changed}. "
             "Materialize raw again"
         )
     return replace(inventory, source=dataset.source)  # with the storage options, which are not saved

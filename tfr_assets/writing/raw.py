@@ -1,10 +1,14 @@
 """Raw data → inventory: the first step of every dataset."""
 
+from tfr_assets.errors import SourceError
 from tfr_assets.records.schema.derive import derive_spec
-from tfr_assets.sources import Inventory, remove_old_landings, take_inventory
+from tfr_assets.sources import Inventory, remove_old_landings, save_slices, take_inventory
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.units import Progress
 from tfr_assets.writing.dataset import Dataset
+from tfr_assets.writing.slices import check_own_files, empty_inventory, raw_state, save_raw_state
+
+_MAY_BE_EMPTY = "If a slice may have none, add `empty: allow` to `slices`."
 
 
 def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inventory:
@@ -22,9 +26,30 @@ def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inven
     """
     layout = dataset.layout
     with refusals(layout.folder):
-        inventory = take_inventory(
-            dataset.source, layout.raw, progress, lambda schema: derive_spec(schema, {}, dataset.features)
-        )
+        state = raw_state(dataset) if dataset.slice else ""  # before, so that a change meanwhile is noticed later
+        inventory = _take(dataset, progress)
         inventory.save(layout.inventory)
+        if dataset.slices and dataset.slice:
+            save_slices(layout.folder.parent, dataset.slices)
+            save_raw_state(dataset, state)
         remove_old_landings(inventory, layout.raw)  # only now: until here a running shard may read the old ones
         return inventory
+
+
+def _take(dataset: Dataset, progress: Progress | None) -> Inventory:
+    slices = dataset.slices if dataset.slice else None
+    try:
+        if slices:
+            check_own_files(dataset)
+        inventory = take_inventory(
+            dataset.source, dataset.layout.raw, progress, lambda schema: derive_spec(schema, {}, dataset.features)
+        )
+    except SourceError as error:
+        if slices is None or not error.no_data:
+            raise
+        if slices.empty == "allow":
+            return empty_inventory(dataset)
+        raise SourceError.of_no_data(f"{error} {_MAY_BE_EMPTY}") from error
+    if slices and slices.empty == "refuse" and not inventory.rows:
+        raise SourceError.of_no_data(f"{dataset.source}: has no rows. {_MAY_BE_EMPTY}")
+    return inventory

@@ -68,7 +68,8 @@ def write_shard(plan: ShardingPlan, shard: Shard, progress: Advance | None = Non
         inventory = load_inventory(plan.dataset)
         if inventory.fingerprint != plan.inventory_fingerprint:
             raise StaleError(
-                f"raw of dataset {plan.dataset.name!r} was materialized again while shard {shard.key} waited; run again"
+                f"raw of dataset {plan.dataset.title!r} was materialized again while shard {shard.key} waited; "
+                "run again"
             )
         frames = _withdrawing(path.parent, _encode(plan, shard, inventory, progress))
         manifest = write_file(path, frames, plan.dataset.compression, plan.features, made_from)
@@ -138,8 +139,8 @@ def finish_shards(plan: ShardingPlan) -> str | None:
         obstacle = write_tfds_files(layout.shards, layout.name, plan.features, by_split, images=images)
         if gone := [path.name for path in paths if not path.is_file()]:
             raise StaleError(
-                f"another run of dataset {layout.name!r}, which plans another number of shards, removed {gone[0]} "
-                "while this one came to its end. Run one after the other; the last one's number counts"
+                f"another run of dataset {plan.dataset.title!r}, which plans another number of shards, removed "
+                f"{gone[0]} while this one came to its end. Run one after the other; the last one's number counts"
             )
         return obstacle
 
@@ -152,7 +153,12 @@ def save_feature_spec(folder: Path, features: FeatureSpec, names: Sequence[str])
         features: How a record is parsed.
         names: Names of all of them.
     """
-    write_atomically(feature_spec_path(folder), seal({"features": features.to_json(), "files": list(names)}))
+    write_atomically(feature_spec_path(folder), feature_spec(features, names))
+
+
+def feature_spec(features: FeatureSpec, names: Sequence[str]) -> bytes:
+    """Returns what `save_feature_spec` saves."""
+    return seal({"features": features.to_json(), "files": list(names)})
 
 
 def load_feature_spec(folder: Path) -> tuple[FeatureSpec, tuple[str, ...]] | None:

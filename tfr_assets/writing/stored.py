@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from tfr_assets.errors import ConfigError, DamagedFile
 from tfr_assets.layout import data_root, index_path
+from tfr_assets.storage.objects.store import is_object_url
 
 if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
     from tfr_assets.records.frames.examine import FileReport
     from tfr_assets.records.frames.manifest import Manifest
     from tfr_assets.writing.audit import Note
+    from tfr_assets.writing.remote.stand_in import StandIn
 
 _NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
 _OURS = {"index", "manifest"}
@@ -70,8 +72,8 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
     compression.
 
     Args:
-        what: Name of a dataset; or a path of a file, or of a folder, which is searched at any depth. A string is a
-            path when it holds a `/`, `.` or `~`.
+        what: Name of a dataset; or a path of a file, or of a folder, which is searched at any depth; or the URL of one
+            in an object store. A string is a path when it holds a `/`, `.` or `~`.
         max_record_bytes: Length beyond which a record is a fault; None: 256 MiB, or more if the manifest says that the
             file's records have more in all.
 
@@ -80,15 +82,18 @@ def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None)
 
     Raises:
         ConfigError: There is no such dataset, file or folder, or no TFRecord file in it.
+        SourceError: A store refused.
     """
     from tfr_assets.records.frames.examine import examine_files
+    from tfr_assets.writing.remote.stand_in import standing_in
 
-    path = _existing(what)
-    files = find_record_files([path])
-    beside, _ = audit_folders([path])
-    if not files and not beside:
-        raise ConfigError(f"there is no TFRecord file in {path}")
-    return [*examine_files(files, max_record_bytes=max_record_bytes), *beside]
+    with standing_in([_existing(what)]) as there:
+        files = find_record_files(there.paths)
+        beside, _ = audit_folders(there.paths)
+        if not files and not beside:
+            raise ConfigError(f"there is no TFRecord file in {what}")
+        reports = [*examine_files(files, max_record_bytes=max_record_bytes, opener=there.open), *beside]
+        return [there.report(report) for report in reports]
 
 
 def inspect(path: str | os.PathLike[str], *, first: int = 3, max_record_bytes: int | None = None) -> "Inspection":
@@ -101,19 +106,21 @@ def inspect(path: str | os.PathLike[str], *, first: int = 3, max_record_bytes: i
     ```
 
     Args:
-        path: The file.
+        path: The file, or its URL in an object store.
         first: Number of records to keep.
         max_record_bytes: As for `verify`.
 
     Raises:
         ConfigError: There is no such file.
+        SourceError: A store refused.
     """
     from tfr_assets.records.examples.inspect import inspect_file
+    from tfr_assets.writing.remote.stand_in import standing_in
 
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise ConfigError(f"there is no file {file}")
-    return inspect_file(file, first, max_record_bytes)
+    with standing_in([path_or_url(path)]) as there:
+        if not there.paths[0].is_file():
+            raise ConfigError(f"there is no file {path}")
+        return there.inspection(inspect_file(there.paths[0], first, max_record_bytes, there.open))
 
 
 def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str]) -> "Manifest":
@@ -128,8 +135,10 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
     Each file is verified before, and the result is read back before it takes its name.
 
     Args:
-        files: Files of one compression and of the same features, each with its manifest.
-        target: The file to write, with index and manifest.
+        files: Files of one compression and of the same features, each with its manifest; or their URLs in an object
+            store.
+        target: The file to write, with index and manifest; or its URL. Files of one bucket of S3 are joined there:
+            they are read to verify them, and nothing is sent but parts of less than 5 MB.
 
     Returns:
         The manifest of the merged file.
@@ -139,23 +148,38 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
         DamagedFile: A file is gone, damaged or without a manifest, or compressions differ.
         WriteError: The file system refused. In every case, what lay under the target's name is as it was.
     """
-    from tfr_assets.records.frames.examine import examine_written
-    from tfr_assets.records.frames.merge import merge_files
-    from tfr_assets.storage.atomic import refusals
+    from tfr_assets.writing.remote.stand_in import standing_in
 
     if isinstance(files, str | os.PathLike):
         raise ConfigError(f"files={str(files)!r}: give a list of files, such as sorted(folder.glob('names-*'))")
-    paths = [Path(file).expanduser() for file in files]
-    place = Path(target).expanduser().absolute()
-    if place.resolve() in {path.resolve() for path in paths}:
+    paths = [path_or_url(file) for file in files]
+    place = path_or_url(target)
+    place = place if isinstance(place, str) else place.absolute()
+    if _same(place) in set(map(_same, paths)):
         raise ConfigError(f"{place} is one of the files to merge, and would be overwritten; give another target")
+    with standing_in(paths) as there, there.named():
+        return _merge(there, place)
+
+
+def _same(path: Path | str) -> Path | str:
+    return path.rstrip("/") if isinstance(path, str) else path.resolve()
+
+
+def _merge(there: "StandIn", target: Path | str) -> "Manifest":
+    from tfr_assets.records.frames.examine import examine_written
+    from tfr_assets.records.frames.merge import merge_files
+    from tfr_assets.storage.atomic import refusals
+    from tfr_assets.writing.remote.merge_in_store import fetch, merge_to_url
+
+    sources = [there.source(path) for path in there.paths]  # before they are verified: what is joined is what was
     inputs: list[tuple[Path, Manifest]] = []
-    for path in paths:
-        report, manifest = examine_written(path)
+    for path in there.paths:
+        report, manifest = examine_written(path, opener=there.open)
+        shown, report = there.names(str(path)), there.report(report)
         if not report.ok:
-            raise DamagedFile(f"{path} cannot be merged: {report.faults[0] if report.faults else 'it is damaged'}")
+            raise DamagedFile(f"{shown} cannot be merged: {report.faults[0] if report.faults else 'it is damaged'}")
         if manifest is None:
-            raise DamagedFile(f"{path} cannot be merged: it has no manifest, which `tfr_assets.write` makes")
+            raise DamagedFile(f"{shown} cannot be merged: it has no manifest, which `tfr_assets.write` makes")
         inputs.append((path, manifest))
     if not inputs:
         raise ConfigError("there is no file to merge")
@@ -163,13 +187,23 @@ def merge(files: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str
     if any(manifest.features != features for _, manifest in inputs):
         raise ConfigError("files of different features cannot be merged; their manifests differ in `features`")
     made_from = {"merge": [manifest.digest for _, manifest in inputs]}
-    with refusals(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        return merge_files(inputs, place, features, made_from)
+    if isinstance(target, str):
+        return merge_to_url(there, inputs, sources, target, features, made_from)
+    fetch(there, there.paths)
+    with refusals(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return merge_files(inputs, target, features, made_from)
 
 
-def _existing(what: str | os.PathLike[str]) -> Path:
-    path = Path(what).expanduser()
+def path_or_url(path: str | os.PathLike[str]) -> Path | str:
+    """Returns the URL of something in an object store as it is, and a path as one."""
+    return path if isinstance(path, str) and is_object_url(path) else Path(path).expanduser()
+
+
+def _existing(what: str | os.PathLike[str]) -> Path | str:
+    path = path_or_url(what)
+    if isinstance(path, str):
+        return path
     if isinstance(what, str) and not re.search("[/.~]", what) and not path.exists():
         path = data_root() / what
         if not path.is_dir():

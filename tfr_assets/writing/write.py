@@ -1,10 +1,9 @@
 """`tfr_assets.write`: writes a program's data as TFRecord files. Imports little until it is called."""
 
 import os
-import re
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ from resource import RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING, Any
 
 from tfr_assets.errors import ConfigError, WriteError
-from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec_path, shard_keys
 
 if TYPE_CHECKING:
     from tfr_assets.records.frames.manifest import Manifest
@@ -31,13 +29,14 @@ class Written:
     """What `write` wrote.
 
     Attributes:
-        paths: The files, in order.
+        paths: The files, in order; none where they were written to a URL.
         manifests: What each of them holds.
         writer: Name of the writer.
         workers: How many threads or processes worked.
         records: Number of records in all files.
         bytes: Size of all files.
         seconds: Time it took.
+        urls: The files, in order, where they were written to a URL.
     """
 
     paths: tuple[Path, ...]
@@ -47,6 +46,7 @@ class Written:
     records: int
     bytes: int
     seconds: float
+    urls: tuple[str, ...] = ()
 
 
 def write(
@@ -75,14 +75,18 @@ def write(
     Rows become tf.Examples as the tables of `tfr_assets.records.schema.features` say. Tables, DataFrames, dicts of
     columns and lists are cut into consecutive shards that differ by one record at most. A generator or an Arrow
     reader is written while it runs, in little memory; block by block its rows go to one shard after the other, the
-    same way every time (`tfr_assets.writing.writers.rows`).
+    same way every time (`tfr_assets.writing.writers.rows`). Of records that are serialized already, the features are
+    inferred when they are written, as `tfr_assets.adopt` does, but not in an object store; of other bytes than
+    tf.Examples, none are known.
 
     Args:
         data: An Arrow table, batch, reader, dataset or scanner; a DataFrame of pandas or polars, also a lazy one, or
             anything else that hands over Arrow (`__arrow_c_stream__`); a dict of columns; or an iterable of such
             tables, of dicts (each one record), of messages such as `tf.train.Example`, or of records that are
             serialized already (bytes). Names of classes in a table of Hugging Face's `datasets` are kept.
-        path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take.
+        path: A file, whose name holds `.tfrecord`; with `shards`, the folder for them, whose name they take. Or the URL
+            of such a file or folder in an object store (`s3://`, `gs://`, `az://`): each file is written to the
+            temporary folder of this machine and sent when it is whole, and its manifest last.
         shards: Number of files; None: one file.
         writer: A name of `tfr_assets.writing.writers.registry.WRITERS`, or a `WriteFunction`; None: `sharded_threads`
             for shards, and `single_writer_queue` for one file.
@@ -98,28 +102,24 @@ def write(
         ConfigError: An argument is invalid.
         SourceError: The data is of no known form, raises, or changes its columns midway.
         SchemaError: A column, or a value, that a tf.Example cannot hold.
-        WriteError: The file system refused, or a worker died; or several of the above, listed by shard. The shards that
-            are not named are whole, and what lay under the others' names is as it was.
+        WriteError: The file system or the store refused, somebody else writes to this URL, or a worker died; or several
+            of the above, listed by shard. The shards that are not named are whole, and what lay under the others' names
+            is as it was; of a URL, it may be gone, too.
     """
     import pyarrow as pa
 
     from tfr_assets.records.frames.compression import COMPRESSIONS
     from tfr_assets.records.schema.feature_options import FeatureOptions
     from tfr_assets.sources.tables.class_names import class_names
-    from tfr_assets.storage.atomic import refusals
-    from tfr_assets.writing.export.tfds import withdraw_tfds_files
-    from tfr_assets.writing.shard import save_feature_spec
-    from tfr_assets.writing.stray import remove_strays
-    from tfr_assets.writing.writers.outcome import NothingLeftError, Outcome
+    from tfr_assets.writing.places import place_of
+    from tfr_assets.writing.writers.outcome import NothingLeftError
     from tfr_assets.writing.writers.registry import DEFAULT_FOR_ONE_FILE, DEFAULT_FOR_SHARDS, writer_named
     from tfr_assets.writing.writers.rows import rows_of
     from tfr_assets.writing.writers.write_plan import WritePlan
 
     started = time.perf_counter()
     count = 1 if shards is None else shards
-    with refusals(_local(path)):
-        paths = _paths(_local(path), shards, split)
-    folder = paths[0].parent
+    place = place_of(path, shards, split)
     default = DEFAULT_FOR_SHARDS if count > 1 else DEFAULT_FOR_ONE_FILE
     function = writer if callable(writer) else writer_named(writer or default)
     if compression not in COMPRESSIONS:
@@ -130,41 +130,35 @@ def write(
         raise ConfigError(f"progress={progress!r} must be True, False or a function that takes a number of records")
     if not (features is None or isinstance(features, FeatureOptions)):
         raise ConfigError(f"features={features!r} must be FeatureOptions, from tfr_assets")
-    with _in_memory(paths):
+    with _in_memory(place.shown):
         schema = data.schema if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader) else pa.schema([])
         rows = rows_of(data, count)
     _check_open_files(rows, count)
-    plan = WritePlan(
-        paths=paths,
-        schema=rows.schema,
-        features=_features(rows, features, class_names(schema)),
-        cast=(features or FeatureOptions()).cast,
-        compression=compression,
-        workers=workers or len(os.sched_getaffinity(0)),
-        made_from={"write": uuid.uuid4().hex},  # so that a reader can distinguish files of two calls
-        rows=rows.count,
-        ordered=ordered,
-    )
-    if shards is not None:
-        with refusals(folder):
-            if folder.is_dir():
-                withdraw_tfds_files(folder)  # what they say of the shards will not hold
-    with _shown(progress, rows.count) as shown:
-        outcome = Outcome(paths, shown)
-        with _in_memory(paths), suppress(NothingLeftError):
-            function(plan, rows, outcome)
-        outcome.check()
-    manifests = tuple(outcome.manifests[shard] for shard in range(count))
-    if shards is not None:
-        with refusals(folder):
-            if plan.features is None:
-                feature_spec_path(folder).unlink(missing_ok=True)
-            else:
-                save_feature_spec(folder, plan.features, [path.name for path in paths])
-            pattern = re.escape(f"{folder.name}-{split}") + r"\.tfrecord-\d{5}-of-\d{5}"
-            remove_strays(folder, pattern, {path.name for path in paths}, only_with_manifest=True)
+    spec = _features(rows, features, class_names(schema))
+    with place.open() as target:
+        plan = WritePlan(
+            paths=target.paths,
+            schema=rows.schema,
+            features=spec,
+            cast=(features or FeatureOptions()).cast,
+            compression=compression,
+            workers=workers or len(os.sched_getaffinity(0)),
+            made_from={"write": uuid.uuid4().hex},  # so that a reader can distinguish files of two calls
+            rows=rows.count,
+            ordered=ordered,
+        )
+        with _shown(progress, rows.count) as shown:
+            outcome = target.outcome(shown)
+            with _in_memory(place.shown), suppress(NothingLeftError):
+                function(plan, rows, outcome)
+            outcome.check()
+        manifests = tuple(outcome.manifests[shard] for shard in range(count))
+        if spec is None:
+            manifests = target.infer(manifests)
+        target.describe(manifests[0].features)
     return Written(
-        paths=paths,
+        paths=place.paths,
+        urls=place.urls,
         manifests=manifests,
         writer=str(getattr(function, "name", None) or getattr(function, "__name__", function)),
         workers=plan.workers,
@@ -176,39 +170,6 @@ def write(
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _local(path: str | os.PathLike[str]) -> Path:
-    if not isinstance(path, str | os.PathLike) or "://" in os.fspath(path):
-        raise ConfigError(f"path={path!r} must be a path on this machine; copy the files elsewhere when they are whole")
-    return Path(path).expanduser().absolute()
-
-
-def _paths(path: Path, shards: int | None, split: str) -> tuple[Path, ...]:
-    if shards is None:
-        if ".tfrecord" not in path.name:
-            raise ConfigError(
-                f"path={str(path)!r}: a file's name must hold '.tfrecord'; for a folder, give `shards`, too"
-            )
-        if path.is_dir():
-            raise ConfigError(
-                f"path={str(path)!r} is a folder; give the name of a file, or `shards` and another folder"
-            )
-        return (path,)
-    if not _is_integer(shards) or not 1 <= shards <= MAX_SHARDS:
-        raise ConfigError(f"shards={shards!r} is not between 1 and {MAX_SHARDS}")
-    if ".tfrecord" in path.name or path.is_file():
-        raise ConfigError(
-            f"path={str(path)!r}: with `shards`, give the folder for them; for one file, leave `shards` out"
-        )
-    if any((path / part).is_dir() for part in ("raw", "shards", "merged")):
-        raise ConfigError(
-            f"path={str(path)!r} is the folder of a dataset; give another one, which only these shards use"
-        )
-    check_split_name(split)
-    Layout(path.name, path)  # refuses a name that hides where the split's begins
-    prefix = f"{path.name}-{split}.tfrecord-"
-    return tuple(path / (prefix + key.removeprefix(f"{split}-")) for key in shard_keys(split, shards))
 
 
 def _features(rows: "Rows", options: "FeatureOptions | None", names: "ClassNames") -> "FeatureSpec | None":
@@ -251,12 +212,12 @@ def _shown(progress: "bool | Advance | None", rows: int | None) -> "Iterator[Adv
 
 
 @contextmanager
-def _in_memory(paths: Sequence[Path]) -> Iterator[None]:
+def _in_memory(shown: str) -> Iterator[None]:
     """Raises a WriteError where memory is lacking outside of a shard's own work."""
     try:
         yield
     except MemoryError as error:
         raise WriteError(
-            f"cannot write {paths[0]}{' and others' if len(paths) > 1 else ''}: there is not enough memory "
+            f"cannot write {shown}: there is not enough memory "
             f"({error or 'for the data'}); give it in smaller parts or records, or use fewer workers"
         ) from error

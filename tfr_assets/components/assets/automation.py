@@ -1,18 +1,21 @@
 """What refreshes a dataset by itself: a schedule, a watch on its raw files, and assets that follow each other."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG
 
+from tfr_assets.components.assets.current import busy_slices
 from tfr_assets.components.assets.jobs import all_partitions, job_tags, refresh_job, verify_job
 from tfr_assets.components.attributes import Look
-from tfr_assets.components.runs.dead_runs import DATASET_TAG, unfinished_run
+from tfr_assets.components.runs.dead_runs import unfinished_run
 from tfr_assets.errors import TfrError
 from tfr_assets.sources import called, files_state
 from tfr_assets.writing.outdated import outdated
 
+_MOST_RUNS = 50  # that are asked for in one tick
 _LAST_RUNS = 20  # among which the last refresh is looked for
 
 # `AutomationCondition.eager()` takes every materialization for a change, also of the same content
@@ -28,23 +31,32 @@ ON_CHANGE: dg.AutomationCondition[Any] = (
 _STATE = "tfr/raw_state"  # tag of a run: what raw files and settings were when it was asked for
 
 
-def build_schedule(look: Look, cron: str, deps: Sequence[dg.AssetKey] = ()) -> dg.ScheduleDefinition:
-    """Returns the schedule that refreshes a dataset whose raw data is made by the assets `deps`, if by any."""
-    name = look.dataset.name
+def build_schedule(whole: Look, cron: str, deps: Sequence[dg.AssetKey] = ()) -> dg.ScheduleDefinition:
+    """Returns the schedule that refreshes a dataset whose raw data is made by the assets `deps`, if by any.
+
+    Where raw data comes in slices, it refreshes the last one; of slices of time, the last that is over.
+    """
+    name = whole.dataset.name
     # only a run shows what a function or another asset gives now, and only a run keeps the merged file from being late
-    always = bool(deps) or look.freshness is not None or bool(called(look.dataset.source))
+    always = bool(deps) or whole.freshness is not None or bool(called(whole.dataset.source))
 
     @dg.schedule(
         name=f"{name}_schedule",
         job_name=refresh_job(name),
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,  # whoever writes a schedule wants it to run
-        description=f"Refreshes {name}: {cron}, in UTC."
+        description=f"Refreshes {f'the last slice of {name}' if whole.slices else name}: {cron}, in UTC."
         + ("" if always else " Launches no run where raw files and settings are those of the last one."),
     )
     def refresh(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if run := unfinished_run(context.instance, {SCHEDULE_NAME_TAG: f"{name}_schedule"}):
             return dg.SkipReason(f"run {run.run_id[:8]}, which the tick before launched, is not over yet")
+        look = whole
+        if slices := whole.dataset.slices:
+            keys = slices.all_keys(context.scheduled_execution_time)
+            if not keys:
+                return dg.SkipReason("the first slice is not over yet")
+            look = whole.of_slice(keys[-1])
         try:
             state = "" if always else _with_settings(look, files_state(look.dataset.source))
         except (TfrError, OSError):  # the run will say it where everybody looks
@@ -83,8 +95,56 @@ def build_watch(look: Look, seconds: int) -> dg.SensorDefinition:
     return raw_changed
 
 
+def build_slice_watch(whole: Look, seconds: int) -> dg.SensorDefinition:
+    """Returns the sensor that makes new slices, and those whose raw files have changed. It reads none of them.
+
+    Files that have changed since the tick before may still be growing: they are left alone until the next one.
+    """
+    name = whole.dataset.name
+
+    @dg.sensor(
+        name=f"{name}_raw_changed",
+        job_name=refresh_job(name),
+        minimum_interval_seconds=seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Looks at names, sizes and times of the raw files of all slices every {seconds} s; makes those "
+        "that are new or have changed, once they stay as they are.",
+    )
+    def raw_changed(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        from tfr_assets.writing.slices import raw_state, why_new
+
+        assert whole.dataset.slices
+        before: dict[str, list[str]] = json.loads(context.cursor or "{}")  # by slice: state, state that was launched
+        after: dict[str, list[str]] = {}
+        looks = {key: whole.of_slice(key) for key in whole.dataset.slices.all_keys()}
+        busy = busy_slices(list(looks.values()), context.instance)
+        requests = 0
+        for key, look in looks.items():
+            last, launched = before.get(key, ["", ""])
+            try:
+                state = raw_state(look.dataset)
+            except (TfrError, OSError):  # a run would say it
+                state = last
+            if not state:
+                continue
+            if state == last != launched and key not in busy and requests < _MOST_RUNS:
+                if why_new(look.dataset, state):
+                    requests += 1
+                    yield _request(look, _with_settings(look, state))
+                launched = state
+            after[key] = [state, launched]
+        context.update_cursor(json.dumps(after))
+        if not requests:
+            yield dg.SkipReason("no slice has new raw files that stay as they are")
+
+    return raw_changed
+
+
 def _request(look: Look, state: str) -> dg.RunRequest:
-    return dg.RunRequest(run_key=None, tags=all_partitions(look.partition_keys) | ({_STATE: state} if state else {}))
+    tags = {_STATE: state} if state else {}
+    if look.partition:
+        return dg.RunRequest(run_key=None, partition_key=look.partition, tags=tags | look.run_tags)
+    return dg.RunRequest(run_key=None, tags=all_partitions(look.partition_keys) | tags)
 
 
 def _with_settings(look: Look, state: str) -> str:
@@ -98,7 +158,7 @@ def _last_state(look: Look, instance: dg.DagsterInstance) -> str:
     That is what the last refresh was asked for, unless it failed, or damage was found since. One that was launched by
     hand, or re-executed with the tags of another, says nothing of it.
     """
-    for run in instance.get_runs(dg.RunsFilter(tags={DATASET_TAG: look.dataset.name}), limit=_LAST_RUNS):
+    for run in instance.get_runs(dg.RunsFilter(tags=look.run_tags), limit=_LAST_RUNS):
         if run.job_name == verify_job(look.dataset.name) and run.is_success:
             continue
         if run.job_name in (refresh_job(look.dataset.name), verify_job(look.dataset.name)):
@@ -118,8 +178,8 @@ def build_follower(look: Look) -> dg.AutomationConditionSensorDefinition:
     name = look.dataset.name
     return dg.AutomationConditionSensorDefinition(
         name=f"{name}_follows_raw",
-        target=look.select("shards", "merged"),
+        target=look.select(*look.made),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        run_tags=job_tags(name),
+        run_tags=job_tags(look.dataset),
         description="Materializes shards and merged when what they are made from has changed.",
     )

@@ -5,9 +5,13 @@ refresh evaluates it, and between runs a sensor, which reads no data and writes 
 """
 
 import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from tfr_assets.components.assets.evaluation import evaluations
 from tfr_assets.components.attributes import Look
@@ -17,6 +21,8 @@ from tfr_assets.layout import manifest_path
 from tfr_assets.records.frames.verdicts import CURRENT, Verdict, judge_current
 
 _SECONDS = 30
+_SLICES_AT_ONCE = 200  # that are looked at in one tick, which has a minute
+_SLICES_NAMED = 5
 
 
 def current_spec(look: Look) -> dg.AssetCheckSpec:
@@ -25,8 +31,15 @@ def current_spec(look: Look) -> dg.AssetCheckSpec:
 
 
 def evaluate_current(look: Look, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation:
-    """Returns the evaluation of the check."""
-    (current,) = evaluations([_judge(look)], look.key("shards"), None, instance)
+    """Returns the evaluation of the check; of a slice, it says which."""
+    verdict = _judge(look)
+    if look.partition:
+        verdict = replace(verdict, says=f"{look.partition}: {verdict.says}")
+    return _evaluation(verdict, look, instance)
+
+
+def _evaluation(verdict: Verdict, look: Look, instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation:
+    (current,) = evaluations([verdict], look.key("shards"), None, instance)
     return current
 
 
@@ -50,6 +63,8 @@ def build_current_sensor(look: Look) -> dg.SensorDefinition:
         target=look.select("shards"),
     )
     def current(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        if look.slices:
+            return _evaluate_slices(look, context)
         if not look.dataset.layout.inventory.exists():
             return dg.SkipReason("nothing was materialized yet")
         seen = _seen(look)
@@ -62,6 +77,46 @@ def build_current_sensor(look: Look) -> dg.SensorDefinition:
         return dg.SkipReason(str(found.description))
 
     return current
+
+
+def _evaluate_slices(look: Look, context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Looks at the slices that were materialized and have changed since, some at a time, and evaluates the check.
+
+    It is one of all slices: of a check that has partitions, Dagster stores no second evaluation without a run.
+    """
+    found: dict[str, list[str]] = json.loads(context.cursor or "{}")  # by slice: what was seen, what is wrong
+    slices = {key: look.of_slice(key) for key in look.dataset.made_slices()}
+    now = {key: _seen(each) for key, each in slices.items()}
+    changed = [key for key in slices if now[key] != found.get(key, [""])[0]]
+    busy = busy_slices([slices[key] for key in changed], context.instance)
+    judged = [key for key in changed if key not in busy][:_SLICES_AT_ONCE]
+    if not judged and found.keys() <= slices.keys():
+        waits = f"; {len(busy)} are being worked on" if busy else ""
+        return dg.SkipReason(f"no slice has changed since the last look{waits}")
+    for key in judged:
+        verdict = _judge(slices[key])
+        found[key] = [now[key], "" if verdict.passed else verdict.says]
+    found = {key: found[key] for key in slices if key in found}
+    context.update_cursor(json.dumps(found))
+    evaluation = _evaluation(_judge_slices(found), look, context.instance)
+    context.instance.report_runless_asset_event(evaluation)
+    return dg.SkipReason(str(evaluation.description))
+
+
+def busy_slices(looks: Sequence[Look], instance: dg.DagsterInstance) -> set[str | None]:
+    """Returns which of some slices runs are working on, or will."""
+    by_tag = {each.run_tags[DATASET_TAG]: each.partition for each in looks}
+    wanted = dg.RunsFilter(tags={DATASET_TAG: list(by_tag)}, statuses=NOT_FINISHED_STATUSES)
+    return {by_tag.get(run.tags[DATASET_TAG]) for run in instance.get_runs(wanted)} if looks else set()
+
+
+def _judge_slices(found: Mapping[str, Sequence[str]]) -> Verdict:
+    wrong = {key: says for key, (_, says) in found.items() if says}
+    shown = {"slices": len(found), "outdated": len(wrong)}
+    if not wrong:
+        return Verdict(CURRENT, True, f"All {len(found)} slices are those of the current settings and raw data", shown)
+    named = " ".join(f"{key}: {says}." for key, says in list(wrong.items())[:_SLICES_NAMED])
+    return Verdict(CURRENT, False, f"Of {len(found)} slices, {len(wrong)} are outdated. {named}", shown)
 
 
 def _judge(look: Look) -> Verdict:

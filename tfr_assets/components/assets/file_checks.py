@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from tfr_assets.records.frames.examine import FileReport
 
 
-def build_shard_checks(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetChecksDefinition:
+def build_shard_checks(whole: Look) -> dg.AssetChecksDefinition:
     """Returns the checks of the asset `shards`, evaluated for every partition of a run."""
-    again = f" The job {verify_job(look.dataset.name)} checks stored shards again."
-    specs = [*_specs(look.key("shards"), partitions, again), current_spec(look)]
+    again = f" The job {verify_job(whole.dataset.name)} checks stored shards again."
+    specs = [*_specs(whole.key("shards"), whole.partitions, again), current_spec(whole)]
 
-    @dg.multi_asset_check(name=f"{look.dataset.name}_check_shards", specs=specs, description="Reads every shard back.")
+    @dg.multi_asset_check(name=f"{whole.dataset.name}_check_shards", specs=specs, description="Reads every shard back.")
     def check_shards(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
         chosen = chosen_partitions(context)
+        look = whole.in_run(context.run)
         done = _evaluated(look, context)
         yield evaluate_current(look, context.instance)
         with report_failure(look, context, "shards"):
@@ -137,16 +138,19 @@ def _repair(look: Look, damaged: Sequence[str], total: int) -> str:
     )
 
 
-def build_merged_checks(look: Look) -> dg.AssetChecksDefinition:
+def build_merged_checks(whole: Look) -> dg.AssetChecksDefinition:
     """Returns the checks of the asset `merged`."""
-    dataset, key = look.dataset, look.key("merged")
-    specs = _specs(key, None)
+    key = whole.key("merged")
+    specs = _specs(key, whole.slices)
 
-    @dg.multi_asset_check(name=f"{dataset.name}_check_merged", specs=specs, description="Reads the merged file back.")
+    @dg.multi_asset_check(
+        name=f"{whole.dataset.name}_check_merged", specs=specs, description="Reads the merged file back."
+    )
     def check_merged(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
-        yield from _evaluations(context, list(judge_merged(look.current)), key, None)
+        look = whole.in_run(context.run)
+        yield from _evaluations(context, list(judge_merged(look.current)), key, look.partition)
         write_report(look, context)
-        context.log.info(f"{dataset.name} on one page: {dataset.layout.report}")
+        context.log.info(f"{look.dataset.title} on one page: {look.dataset.layout.report}")
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_merged
@@ -162,9 +166,9 @@ def evaluate_merged(
     """
     key = look.key("merged")
     verdicts = list(judge_merged(look.current))
-    yield from _evaluations(context, verdicts, key, None)
+    yield from _evaluations(context, verdicts, key, look.partition)
     if wrong := [verdict for verdict in verdicts if _blocks(verdict)]:
-        mark_failed(context, key, [None])
+        mark_failed(context, key, [look.partition])
         asset = key.to_user_string()
         raise dg.Failure(
             f"{asset} is damaged or missing: {wrong[0].says}. Materialize it: on the page of {asset}, Materialize",

@@ -14,7 +14,8 @@ from typing import Any
 import dagster as dg
 
 from tfr_assets.components.attributes import Look
-from tfr_assets.components.runs.dead_runs import DATASET_TAG
+from tfr_assets.components.runs.slices import dataset_tags
+from tfr_assets.writing.dataset import Dataset
 
 ALL_STEPS = {"dagster/retry_strategy": "ALL_STEPS"}  # see shards.py; what is there already is skipped anyway
 
@@ -49,12 +50,12 @@ def all_partitions(keys: list[str]) -> dict[str, str]:
     return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
 
 
-def job_tags(name: str) -> dict[str, str]:
+def job_tags(dataset: Dataset) -> dict[str, str]:
     """Returns the tags of every run of a dataset's jobs."""
-    return {DATASET_TAG: name, **ALL_STEPS}
+    return {**dataset_tags(dataset), **ALL_STEPS}
 
 
-def build_jobs(look: Look, partitions: dg.PartitionsDefinition) -> list[Any]:
+def build_jobs(look: Look) -> list[Any]:
     """Returns the jobs that make a dataset: the plan of its shards, and everything."""
     name = look.dataset.name
     return [
@@ -62,21 +63,20 @@ def build_jobs(look: Look, partitions: dg.PartitionsDefinition) -> list[Any]:
             raw_job(name),
             look.select("raw").upstream(),
             description="Takes the inventory and plans the shards. Writes none.",
-            tags=job_tags(name),
+            tags=job_tags(look.dataset),
+            partitions_def=look.slices,
         ),
         # an asset's checks come with it
         dg.define_asset_job(
             refresh_job(name),
-            look.select("raw").upstream() | look.select("shards", "merged"),
+            look.select("raw").upstream() | look.select(*look.made),
             description="Raw data to checked, merged TFRecord files, in one run: Materialize all… → All → Launch.",
-            tags=job_tags(name),
-            partitions_def=partitions,
+            tags=job_tags(look.dataset),
+            partitions_def=look.partitions,
         ),
     ]
 
 
 def build_bench_job(look: Look, job_name: str, description: str, *assets: str) -> Any:
     """Returns a job that materializes assets which measure."""
-    return dg.define_asset_job(
-        job_name, look.select(*assets), description=description, tags=job_tags(look.dataset.name)
-    )
+    return dg.define_asset_job(job_name, look.select(*assets), description=description, tags=job_tags(look.dataset))

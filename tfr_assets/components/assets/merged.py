@@ -21,21 +21,23 @@ _DESCRIPTION = """One TFRecord file a split with the records of all its shards, 
 The shards are compared with their manifests first: a missing, stale or damaged one is refused by name."""
 
 
-def build_merged(look: Look) -> dg.AssetsDefinition:
+def build_merged(whole: Look) -> dg.AssetsDefinition:
     """Returns the asset `merged` of a dataset."""
-    dataset = look.dataset
+    mapping = dg.IdentityPartitionMapping() if whole.slices else dg.AllPartitionMapping()
 
     @dg.asset(
-        **look.asset("merged", _DESCRIPTION, {"tensorflow", "file"}, code_version=look.shards_version),
-        deps=[dg.AssetDep(look.key("shards"), partition_mapping=dg.AllPartitionMapping())],
-        backfill_policy=dg.BackfillPolicy.single_run(),  # as `raw`
-        automation_condition=look.follows,
-        freshness_policy=dg.FreshnessPolicy.time_window(look.freshness) if look.freshness else None,
+        **whole.asset("merged", _DESCRIPTION, {"tensorflow", "file"}, code_version=whole.shards_version),
+        deps=[dg.AssetDep(whole.key("shards"), partition_mapping=mapping)],
+        partitions_def=whole.slices,
+        backfill_policy=whole.backfills(),  # as `raw`
+        automation_condition=whole.follows,
+        freshness_policy=dg.FreshnessPolicy.time_window(whole.freshness) if whole.freshness else None,
     )
     def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         from tfr_assets.writing.merged import merge_shards
 
-        with report_failure(look, context, "merged"), reported(dataset=dataset.name):
+        look = whole.in_run(context.run)
+        with report_failure(look, context, "merged"), reported(dataset=look.dataset.title):
             try:
                 merged = merge_shards(look.current, counted(logged(context.log.info)))
             except TfrError as error:  # "Failed" then selects what must be written again
@@ -49,7 +51,9 @@ def build_merged(look: Look) -> dg.AssetsDefinition:
         for split, file in merged.items():
             context.log.info(_story(split, file))
         version = "-".join(file.manifest.digest for file in merged.values())
-        return dg.MaterializeResult(metadata=_metadata(merged, dataset.layout), data_version=dg.DataVersion(version))
+        return dg.MaterializeResult(
+            metadata=_metadata(merged, look.dataset.layout), data_version=dg.DataVersion(version)
+        )
 
     return merged
 

@@ -26,23 +26,25 @@ _ENDINGS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson
 _STORES = {"s3": "s3", "gs": "gcs", "gcs": "gcs"}
 
 
-def build_raw(look: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefinition:
+def build_raw(whole: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefinition:
     """Returns the asset `raw` of a dataset, which comes after the assets `deps`."""
-    dataset = look.dataset
 
     @dg.asset(
-        **look.asset("raw", _DESCRIPTION, _kinds(dataset.source), code_version=look.raw_version),
+        **whole.asset("raw", _DESCRIPTION, _kinds(whole.dataset.source), code_version=whole.raw_version),
         deps=deps,
-        backfill_policy=dg.BackfillPolicy.single_run(),  # `dg launch --partition-range` asks for it, of every asset
+        partitions_def=whole.slices,
+        backfill_policy=whole.backfills(),  # `dg launch --partition-range` asks for it, of every asset
     )
     def raw(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         from tfr_assets.sources import preview
         from tfr_assets.writing.raw import materialize_raw
 
+        look = whole.in_run(context.run)
+        dataset = look.dataset
         with report_failure(look, context, "raw"), reported(source=str(dataset.source)):
             inventory = materialize_raw(dataset, logged(context.log.info))
             metadata = inventory_metadata(inventory, preview(inventory), dataset.layout)
-        context.log.info(f"{dataset.name}: {inventory.rows:,} rows, {megabytes(inventory.bytes)}, {_files(inventory)}")
+        context.log.info(f"{dataset.title}: {inventory.rows:,} rows, {megabytes(inventory.bytes)}, {_files(inventory)}")
         for warning in inventory.warnings:
             context.log.warning(warning)
         if inventory.skipped:

@@ -8,7 +8,8 @@
 others' record with it; `commit` records nothing more, and only gives the output that the asset's checks and `merged`
 wait for.
 
-With `shards: auto`, a partition is a split: how many files it has is known only once `raw` has run, and may change with
+Where raw data comes in slices, a partition is a slice, with all its files, and a run makes one of them. With
+`shards: auto`, a partition is a split: how many files it has is known only once `raw` has run, and may change with
 every run, while the partitions that the UI knows stay those of the definitions that it has loaded. There `commit`
 records the partitions.
 
@@ -46,16 +47,23 @@ Partitions that follow each other are one run; of others, Dagster makes a run fo
 
 The check `current` warns when YAML or raw data are no longer what the files were made from. The job `Verify_NAME` \
 checks files again; the button "Execute" cannot check partitions."""
+_DESCRIPTION_OF_SLICES = """TFRecord files, written in parallel; a partition has those of a slice.
+
+A file appears under its name when it is whole. One that matches its manifest, input and settings is left as it is.
+
+Each slice is a run of its own, so that one which fails leaves the others alone and can be launched again.
+
+The check `current` warns when YAML or raw data are no longer what the files were made from. The job `Verify_NAME` \
+checks files again; the button "Execute" cannot check partitions."""
 _RECORDED = {SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True}  # what tells Dagster that the events are there already
 _OF_ONE_FILE = {"path", "fingerprint", "skipped", "seconds", "records_per_second", "bytes_per_record"}
 
 
-def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+def build_shards(whole: Look) -> dg.AssetsDefinition:
     """Returns the asset `shards` of a dataset."""
-    dataset = look.dataset
 
     @dg.op(
-        name=f"{dataset.name}_plan",
+        name=f"{whole.dataset.name}_plan",
         ins={"raw": dg.In(dg.Nothing)},
         out={"plan": dg.Out(), "shard": dg.DynamicOut()},
         description="Assigns rows to shards and derives the feature spec; what cannot be encoded fails here.",
@@ -64,16 +72,20 @@ def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
         from tfr_assets.records.schema.casts import lossy_casts
         from tfr_assets.writing.plan import plan_shards
         from tfr_assets.writing.shard import describes
+        from tfr_assets.writing.slices import check_fits
 
         partitions = chosen_partitions(context)
-        with report_failure(look, context, "the plan"), reported(dataset=dataset.name):
+        look = whole.in_run(context.run)
+        with report_failure(look, context, "the plan"), reported(dataset=look.dataset.title):
             planned = plan_shards(look.current)
+            if look.partition:
+                check_fits(planned.dataset, planned.features)
         if not describes(look.dataset.layout.shards, planned.features):  # otherwise an earlier run has warned of them
             for warning in lossy_casts(planned.features):
                 context.log.warning(warning)
         keys = [key for partition in partitions for key in look.files(partition)]
         context.log.info(
-            f"{dataset.name}: {sum(shard.rows for shard in planned.shards):,} records of "
+            f"{look.dataset.title}: {sum(shard.rows for shard in planned.shards):,} records of "
             f"{len(planned.features.features)} features in {len(planned.shards):,} shards, of which this run takes "
             f"{len(keys):,}"
         )
@@ -84,11 +96,11 @@ def build_shards(look: Look, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
             yield dg.DynamicOutput(alone, mapping_key=key.replace("-", "_"), output_name="shard")
 
     @dg.graph_asset(
-        **look.asset("shards", _described(dataset.name), {"tensorflow"}, code_version=look.shards_version),
-        ins={"raw": dg.AssetIn(look.key("raw"), dagster_type=dg.Nothing)},
-        partitions_def=partitions,
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        automation_condition=look.follows,
+        **whole.asset("shards", _described(whole), {"tensorflow"}, code_version=whole.shards_version),
+        ins={"raw": dg.AssetIn(whole.key("raw"), dagster_type=dg.Nothing)},
+        partitions_def=whole.partitions,
+        backfill_policy=whole.backfills(),
+        automation_condition=whole.follows,
     )
     def shards(raw: Any) -> Any:
         planned, each = plan(raw)
@@ -117,7 +129,7 @@ def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
             inventory = load_inventory(plan.dataset)
             metadata = _metadata(written, inventory.rows, look.dataset.layout)
         context.log.info(_story(shard.key, written))
-        if not plan.dataset.auto:
+        if look.by_file:
             context.log_event(
                 dg.AssetMaterialization(
                     look.key("shards"), partition=shard.key, metadata=metadata, tags=_provenance(plan)
@@ -158,11 +170,11 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
         wanted = [key for of_partition in files.values() for key in of_partition]
         if missing := [key for key in wanted if key not in done]:
             raise dg.Failure(_not_handed_over(missing, len(wanted)), allow_retries=False)
-        with reported(dataset=plan.dataset.name):
+        with reported(dataset=plan.dataset.title):
             if reason := finish_shards(plan):
                 context.log.info(f"tfds.builder_from_directory cannot load the shards: {reason}")
         context.log.info(_sum(list(done.values())))
-    if not plan.dataset.auto:
+    if look.by_file:
         yield dg.Output(None, metadata=_RECORDED)
         return
     shown = {key: metadata for key, _, metadata in written}
@@ -174,11 +186,12 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
 def _look(context: dg.OpExecutionContext | dg.AssetExecutionContext, dataset: Dataset) -> Look:
     """Returns how a plan's dataset appears, with the description that the asset was defined with."""
     described = context.job_def.asset_layer.get(Look(dataset).key("shards")).description or ""
-    return Look(dataset, described.removesuffix(_described(dataset.name)).strip())
+    return Look(dataset, described.removesuffix(_described(Look(dataset))).strip())
 
 
-def _described(name: str) -> str:
-    return _DESCRIPTION.replace("NAME", name)
+def _described(look: Look) -> str:
+    text = _DESCRIPTION if look.slices is None else _DESCRIPTION_OF_SLICES
+    return text.replace("NAME", look.dataset.name)
 
 
 def _metadata(shard: "ShardWritten", rows: int, layout: Layout) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tfr_assets.components.assets.current import evaluate_current
 from tfr_assets.components.assets.file_checks import evaluate_merged, evaluate_shards
 from tfr_assets.components.assets.jobs import job_tags, verify_job
 from tfr_assets.components.attributes import Look
-from tfr_assets.components.metadata.report import report_failure, write_report
+from tfr_assets.components.metadata.report import latest_materialization, report_failure, write_report
 from tfr_assets.errors import suggestion
 from tfr_assets.writing.stray import names_in
 
@@ -34,12 +34,13 @@ class Chosen(dg.Config):
     )
 
 
-def build_verify(look: Look) -> dg.JobDefinition:
-    """Returns the job that verifies what is stored of a dataset."""
-    name = look.dataset.name
+def build_verify(whole: Look) -> dg.JobDefinition:
+    """Returns the job that verifies what is stored of a dataset, or of one slice of it."""
+    name = whole.dataset.name
 
     @dg.op(name=f"{name}_verify", out=dg.Out(dg.Nothing), description="Reads the files back.")
     def verify(context: dg.OpExecutionContext, config: Chosen) -> Iterator[Any]:
+        look = whole.in_run(context.run)
         chosen = _existing(look, config.shards)
         problems: list[str] = []
         with report_failure(look, context, "verification"):
@@ -54,7 +55,7 @@ def build_verify(look: Look) -> dg.JobDefinition:
         write_report(look, context)
         yield dg.Output(None)
 
-    @dg.job(name=verify_job(name), description=_DESCRIPTION, tags=job_tags(name))
+    @dg.job(name=verify_job(name), description=_DESCRIPTION, tags=job_tags(whole.dataset), partitions_def=whole.slices)
     def verify_dataset() -> None:
         verify()
 
@@ -73,7 +74,7 @@ def _collecting(
 
 def _is_merged(look: Look, instance: dg.DagsterInstance) -> bool:
     """Whether there is, or was, a merged file."""
-    return bool(names_in(look.dataset.layout.merged) or instance.get_latest_materialization_event(look.key("merged")))
+    return bool(names_in(look.dataset.layout.merged) or latest_materialization(look, "merged", instance))
 
 
 def _beside(look: Look) -> list[str]:
@@ -90,7 +91,7 @@ def _beside(look: Look) -> list[str]:
     if not wrong:
         return []
     named = "\n".join(wrong[:_MOST_NAMED] + ["…"] * (len(wrong) > _MOST_NAMED))
-    return [f"Materialize all of {dataset.name} to mend what lies beside its records:\n{named}"]
+    return [f"Materialize all of {dataset.title} to mend what lies beside its records:\n{named}"]
 
 
 def _existing(look: Look, chosen: Sequence[str]) -> list[str]:

@@ -8,12 +8,19 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel, ValidationError
 
-from tfr_assets.components.assets.automation import ON_CHANGE, build_follower, build_schedule, build_watch
+from tfr_assets.components.assets.automation import (
+    ON_CHANGE,
+    build_follower,
+    build_schedule,
+    build_slice_watch,
+    build_watch,
+)
 from tfr_assets.components.assets.bench import build_bench
 from tfr_assets.components.assets.current import build_current_sensor
 from tfr_assets.components.assets.file_checks import build_merged_checks, build_shard_checks
 from tfr_assets.components.assets.jobs import build_jobs
 from tfr_assets.components.assets.merged import build_merged
+from tfr_assets.components.assets.published import build_published
 from tfr_assets.components.assets.raw import build_raw
 from tfr_assets.components.assets.shards import build_shards
 from tfr_assets.components.assets.verify_job import build_verify
@@ -23,6 +30,7 @@ from tfr_assets.components.config.scaffold import DatasetScaffolder
 from tfr_assets.components.config.yaml_errors import render, yaml_model
 from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
+from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout
 from tfr_assets.option_groups import mistakes
 from tfr_assets.sources import check_watchable, seen_from
@@ -35,9 +43,10 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
     """Tables in, verified TFRecord shards out, as one group of assets named after the folder of the YAML.
 
     Assets: `raw` (what data is there), `shards` (one file a partition, written in parallel), `merged` (one file).
-    Checks read every file back. Jobs: `Refresh_NAME`, `Verify_NAME` and `Plan_shards_NAME`. With `bench`, also
-    `readers` and `reader_report` (how fast they are read, and which reader is best), `writers` and `writer_report` (how
-    fast they can be written), and the jobs `Bench_readers_NAME` and `Bench_writers_NAME`.
+    With `publish`, also `published` (the same in an object store). Checks read every file back. Jobs: `Refresh_NAME`,
+    `Verify_NAME` and `Plan_shards_NAME`. With `bench`, also `readers` and `reader_report` (how fast they are read, and
+    which reader is best), `writers` and `writer_report` (how fast they can be written), and the jobs
+    `Bench_readers_NAME` and `Bench_writers_NAME`.
 
     Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
     """
@@ -83,19 +92,20 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             freshness=self.freshness,
         )
         hold_apart(dataset, partial(report_run_failure, look))
-        partitions = dg.StaticPartitionsDefinition(look.partition_keys)
+        watch = build_slice_watch if self.slices else build_watch
         made = dg.Definitions(
-            assets=[build_raw(look, self.deps), build_shards(look, partitions), build_merged(look)],
-            asset_checks=[build_shard_checks(look, partitions), build_merged_checks(look)],
-            jobs=[*build_jobs(look, partitions), build_verify(look)],
+            assets=[build_raw(look, self.deps), build_shards(look), build_merged(look)],
+            asset_checks=[build_shard_checks(look), build_merged_checks(look)],
+            jobs=[*build_jobs(look), build_verify(look)],
             schedules=[build_schedule(look, self.schedule, self.deps)] if self.schedule else [],
             sensors=[
                 build_current_sensor(look),
-                *([build_watch(look, self.watch)] if self.watch else []),
+                *([watch(look, self.watch)] if self.watch else []),
                 *([build_follower(look)] if self.automation else []),
             ],
         )
-        return dg.Definitions.merge(made, build_bench(look, self.bench))
+        published = [build_published(look, self.publish)] if self.publish else []
+        return dg.Definitions.merge(made, dg.Definitions(assets=published), build_bench(look, self.bench))
 
     def dataset(self, name: str, project: Path) -> Dataset:
         """Returns the dataset as the rooms below know it.
@@ -112,5 +122,29 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         if self.watch:
             check_watchable(source)
         auto = self.shards is None
-        dataset = Dataset(name, source, 1, self.compression, self.features, auto=auto, project=project)
+        dataset = Dataset(
+            name,
+            source,
+            1,
+            self.compression,
+            self.features,
+            auto=auto,
+            project=project,
+            publish=self.publish,
+            slices=self.slices,
+        )
+        self._check_slices()
         return as_planned(dataset) if self.shards is None else replace(dataset, shards=self.shards)
+
+    def _check_slices(self) -> None:
+        """Refuses what has no meaning yet where raw data comes in slices."""
+        if self.slices is None:
+            return
+        remedies = {
+            "automation": (self.automation, ", and set a `schedule` or `watch`"),
+            "publish": (self.publish, ""),
+            "bench": (self.bench.readers or self.bench.writers, ", `tfr bench` measures a slice's folder"),
+        }
+        for name, (value, remedy) in remedies.items():
+            if value:
+                raise ConfigError(f"{name}: does not work with `slices`; remove it{remedy}")

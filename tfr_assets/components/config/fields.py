@@ -11,11 +11,14 @@ import dagster as dg
 from pydantic import ConfigDict, Field, PlainValidator, Strict
 
 from tfr_assets.components.assets.bench import Bench
+from tfr_assets.errors import ConfigError
 from tfr_assets.layout import MAX_SHARDS
 from tfr_assets.option_groups import Expect, OneOf, Whole, problem, problem_at
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources.model.parse import SourceOption, SplitsOption
+from tfr_assets.sources.model.slices import Slices
+from tfr_assets.storage.objects.store import SCHEMES, is_object_url, split_url
 
 ON_CHANGE = "on_change"
 _SOONEST = 10  # seconds between two looks at the raw files; listing many takes a while
@@ -44,6 +47,17 @@ def _asset_key(value: Any) -> dg.AssetKey:
     if not isinstance(value, str) or not all(value.split("/")):
         raise problem(f"{value!r} is not an asset's key, such as my_group/my_files")
     return dg.AssetKey(value.split("/"))
+
+
+def _url(value: Any) -> str:
+    if not is_object_url(value):
+        schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise problem(f"expected a URL that begins with {schemes}, such as s3://bucket/my_data; found {value!r}")
+    try:
+        split_url(value)
+    except ConfigError as error:
+        raise problem(str(error)) from error
+    return str(value)
 
 
 def _cron(value: Any) -> str:
@@ -99,6 +113,7 @@ class DatasetOptions(dg.Model):
             "raw/my_data.parquet",
             "s3://bucket/table/*.parquet",
             {"path": "raw/*.csv.gz", "options": {"delimiter": ";"}},
+            "raw/{slice:%Y/%m/%d}/*.parquet",
             {"callable": "my_package.my_module:my_rows"},
             {"images": "photos/"},
             {"images": {"path": "photos/", "follow_links": True}},
@@ -111,10 +126,17 @@ class DatasetOptions(dg.Model):
         PlainValidator(_shards, json_schema_input_type=_Count | Literal["auto"] | dict[str, _Count]),
     ] = Field(
         default=16,
-        description="Number of files, each one partition: of every split, or by split. Best are files of 100 to "
-        "200 MB; for less data it does not matter. `auto` plans it anew in every refresh; partitions are then the "
-        "splits.",
+        description="Number of files, each one partition: of every split, or by split; with `slices`, of every "
+        "slice, too. Best are files of 100 to 200 MB; for less data it does not matter. `auto` plans it anew in every "
+        "refresh; partitions are then the splits.",
         examples=[16, {"train": 16, "test": 2}, "auto"],
+    )
+    slices: Slices | None = Field(
+        default=None,
+        description="Raw data that arrives in slices: hours, days, weeks, months, or names. The source says with "
+        "`{slice}`, or `{slice:%Y/%m/%d}`, where each is. Every slice is a partition, is made by a run of its own, and "
+        "has its own shards and merged file. Default: all raw data is one.",
+        examples=[{"daily": "2026-01-01"}, {"monthly": "2026-01"}, {"values": ["eu", "us"]}],
     )
     splits: SplitsOption | None = Field(
         default=None,
@@ -154,6 +176,12 @@ class DatasetOptions(dg.Model):
             {"readers": {"batch_size": 4096, "only": ["vectorized", "columnar"]}},
             {"writers": {"rows": 50_000, "workers": [1, 2, 4], "only": ["sharded_threads", "single_writer_queue"]}},
         ],
+    )
+    publish: Annotated[str, PlainValidator(_url, json_schema_input_type=str)] | None = Field(
+        default=None,
+        description="URL of a folder in an object store, to which every refresh copies what readers need: shards, "
+        "merged files and what describes them. It needs `pip install 'tfr-assets[s3]'`.",
+        examples=["s3://bucket/my_data", "gs://bucket/my_data"],
     )
     deps: Annotated[
         list[Annotated[dg.AssetKey, PlainValidator(_asset_key, json_schema_input_type=str)]],

@@ -96,6 +96,10 @@ def report_run_failure(look: Look, context: PlanOrchestrationContext, failure: d
         failure: The first step that failed.
     """
     failed = _failed(context.dagster_run)
+    try:
+        look = look.in_run(context.dagster_run)
+    except dg.Failure:  # there is no such slice: the run said so
+        return
     with suppress(OSError):
         if failed.encode() in look.dataset.layout.report.read_bytes():
             return
@@ -169,7 +173,7 @@ def build_report(look: Look, instance: dg.DagsterInstance, known: Mapping[str, M
         sections.append(("Readers", _readers_section(readers)))
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     about = (paragraph(look.description) if look.description else "") + paragraph(f"{_records(merged)}As of {written}.")
-    return page(look.dataset.name, about + (paragraph(failure, "failed") if failure else ""), sections)
+    return page(look.dataset.title, about + (paragraph(failure, "failed") if failure else ""), sections)
 
 
 def _records(merged: Metadata) -> str:
@@ -180,9 +184,18 @@ def _records(merged: Metadata) -> str:
 
 
 def _metadata(look: Look, part: str, instance: dg.DagsterInstance) -> Metadata:
-    event = instance.get_latest_materialization_event(look.key(part))
-    found = event.asset_materialization if event else None
+    found = latest_materialization(look, part, instance)
     return {name: value.value for name, value in found.metadata.items()} if found else {}
+
+
+def latest_materialization(look: Look, part: str, instance: dg.DagsterInstance) -> dg.AssetMaterialization | None:
+    """Returns how an asset was materialized last; of a slice, how the slice was."""
+    if look.partition is None:
+        event = instance.get_latest_materialization_event(look.key(part))
+        return event.asset_materialization if event else None
+    wanted = dg.AssetRecordsFilter(asset_key=look.key(part), asset_partitions=[look.partition])
+    records = instance.fetch_materializations(wanted, limit=1).records
+    return records[0].asset_materialization if records else None
 
 
 def _checks(look: Look, instance: dg.DagsterInstance) -> Iterator[_Checked]:
@@ -191,7 +204,11 @@ def _checks(look: Look, instance: dg.DagsterInstance) -> Iterator[_Checked]:
     infos = instance.event_log_storage.get_asset_check_partition_info([key for key, *_ in keyed])
     for key, part, check in keyed:
         status = {info.partition_key: info.latest_execution_status for info in infos if info.check_key == key}
-        keys: list[str | None] = [*look.partition_keys] if part == "shards" and check is not CURRENT else [None]
+        keys: list[str | None] = [look.partition]
+        if check is CURRENT:
+            keys = [None]
+        elif part == "shards":
+            keys = [*look.partition_keys]
         evaluated = [each for each in keys if status.get(each) in (Status.SUCCEEDED, Status.FAILED)]
         failed = [each for each in evaluated if status[each] is Status.FAILED]
         if evaluated:

@@ -22,6 +22,7 @@ from dagster._core.execution.retries import RetryMode
 from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, is_stopped, keep_alive
+from tfr_assets.components.runs.slices import slice_of
 from tfr_assets.layout import Layout
 from tfr_assets.storage.locks import lock, unlock
 from tfr_assets.writing.dataset import Dataset
@@ -118,11 +119,12 @@ def _datasets(context: PlanOrchestrationContext) -> list[str]:
     run, assets = context.dagster_run, context.job.get_definition().asset_layer
     keys = {*assets.executable_asset_keys, *(check.asset_key for check in run.asset_check_selection or ())}
     tags = [run.tags, *(assets.get(key).tags for key in keys if assets.has(key))]
-    return sorted({each[DATASET_TAG] for each in tags if DATASET_TAG in each})
+    # of a run, the tag names the slice, too
+    return sorted({each[DATASET_TAG].partition("/")[0] for each in tags if DATASET_TAG in each})
 
 
 def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iterator[dg.DagsterEvent]:
-    layout = _held_apart[name].dataset.layout if name in _held_apart else Layout.of(name)
+    layout = _layout(name, context.dagster_run)
     path, waits = layout.lock, False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +140,16 @@ def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iter
     held.callback(unlock, file)
     with suppress(OSError):  # it only serves the message; the disk may be full
         os.pwrite(file, context.run_id.encode(), 0)
+
+
+def _layout(name: str, run: dg.DagsterRun) -> Layout:
+    """Returns where that lies which a run works on: a dataset, or one slice of it."""
+    if name not in _held_apart:
+        return Layout.of(name)
+    dataset = _held_apart[name].dataset
+    key = slice_of(run.tags)
+    is_slice = dataset.slices is not None and key in dataset.slices.all_keys()
+    return dataset.layout.of_slice(key) if key and is_slice else dataset.layout
 
 
 def _holder(path: Path) -> str:

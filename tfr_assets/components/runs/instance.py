@@ -13,6 +13,7 @@ from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
 from dagster._core.run_coordinator import SubmitRunContext
 
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, DEAD, TERMINAL_TAG, end_dead_runs, is_dead
+from tfr_assets.components.runs.slices import queue_tag
 
 _SECONDS_BETWEEN_LOOKS = 2
 
@@ -59,8 +60,8 @@ class RunCoordinator(dg.QueuedRunCoordinator):
         run = context.dagster_run
         end_dead_runs(self._instance)
         datasets = _datasets(context, run)
-        if DATASET_TAG not in run.tags and len(datasets) == 1:
-            self._instance.add_run_tags(run.run_id, {DATASET_TAG: datasets.pop()})
+        if len(datasets) == 1 and (tag := datasets.pop()) != run.tags.get(DATASET_TAG):
+            self._instance.add_run_tags(run.run_id, {DATASET_TAG: tag})
         return super().submit_run(context)
 
 
@@ -69,5 +70,5 @@ def _datasets(context: SubmitRunContext, run: dg.DagsterRun) -> set[str]:
     keys: Iterable[dg.AssetKey] = {
         *(run.asset_selection or ()), *(check.asset_key for check in run.asset_check_selection or ()),
     }  # fmt: skip
-    tags = [graph.get(key).tags for key in keys if graph.has(key)]
-    return {each[DATASET_TAG] for each in tags if DATASET_TAG in each}
+    tags = [run.tags] if DATASET_TAG in run.tags else [graph.get(key).tags for key in keys if graph.has(key)]
+    return {queue_tag(each, run.tags) for each in tags if DATASET_TAG in each}

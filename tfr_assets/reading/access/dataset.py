@@ -12,17 +12,19 @@ import numpy as np
 from tfr_assets.errors import ConfigError, OutOfMemory, OutOfRange, StaleError
 from tfr_assets.reading.access.decode import RecordDecoder, read_payloads
 from tfr_assets.reading.access.epochs import ResumableBatches
-from tfr_assets.reading.access.gather import FileRecords, LoadedRecords, Source
+from tfr_assets.reading.access.frameworks import InFrameworks
+from tfr_assets.reading.access.gather import LoadedRecords, Source, file_records
 from tfr_assets.reading.access.left import Positions
-from tfr_assets.reading.access.open_files import OpenFiles
+from tfr_assets.reading.access.open_files import OpenFiles, Scanned
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even, check_on_error
 from tfr_assets.reading.access.order import Order, Shuffle, order_of
 from tfr_assets.reading.access.passes import AnyOrder
 from tfr_assets.reading.access.rows import as_records
 from tfr_assets.reading.locate.file_sets import other_splits, split_of
-from tfr_assets.reading.locate.record_files import RecordFiles, gather, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.slices import gather_again
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
-from tfr_assets.reading.native.convert import converter
+from tfr_assets.reading.native.convert import converter, keeps_nulls
 from tfr_assets.records.frames.examine import FileReport, examine_files
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import Fault
@@ -31,7 +33,7 @@ from tfr_assets.records.schema.features import FeatureSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Into = Literal["numpy", "arrow", "pandas", "records", "bytes"]
+Into = Literal["numpy", "arrow", "pandas", "records", "bytes", "torch", "jax"]
 Records = Sequence[int] | np.ndarray | slice | range
 _AT_ONCE = 1024  # records decoded together when iterating
 _THREADS = 4  # that read for one `take`
@@ -43,12 +45,17 @@ def fingerprint_of(files: RecordFiles) -> str:
     return hashlib.sha256(json.dumps([made, files.features.fingerprint]).encode()).hexdigest()[:16]
 
 
+def payload_bytes_of(files: RecordFiles) -> int:
+    """Returns the size of all records of some files."""
+    return sum(manifest.payload_bytes for manifest in files.manifests)
+
+
 def files_order(files: RecordFiles, shuffle: Shuffle, seed: int) -> Order:
     """Returns an order of all records of some files. Arguments and errors as for `order_of`."""
-    return order_of(files.records, sum(manifest.payload_bytes for manifest in files.manifests), shuffle, seed)
+    return order_of(files.records, payload_bytes_of(files), shuffle, seed)
 
 
-class Dataset:
+class Dataset(InFrameworks):
     """Records of one split that are read by number, without TensorFlow. Get it from `tfr_assets.open`.
 
     ```python
@@ -73,18 +80,25 @@ class Dataset:
         files: The files.
         columns: The columns to decode; None: all.
         in_memory: Whether all records are read now, and kept.
+        scanned: Of files without manifest, by index: what each was when it was read to find its records.
     """
 
-    def __init__(self, files: RecordFiles, columns: Sequence[str] | None = None, in_memory: bool = False) -> None:
+    def __init__(
+        self,
+        files: RecordFiles,
+        columns: Sequence[str] | None = None,
+        in_memory: bool = False,
+        scanned: Mapping[int, Scanned] | None = None,
+    ) -> None:
         if is_remote(files.paths[0]):
             raise ConfigError(
                 f"{files.paths[0]}: records are read by number from local files only; copy the dataset, or read it in "
                 "its order with tfr_assets.batches"
             )
         self._files, self._columns = files, None if columns is None else chosen_columns(files.features, columns)
-        self._open, self._in_memory = OpenFiles(files), in_memory
-        firsts = np.cumsum([0, *(manifest.records for manifest in files.manifests)], dtype=np.int64)
-        self._source: Source = FileRecords(self._open, firsts)
+        self._scanned = scanned or {}
+        self._open, self._in_memory = OpenFiles(files, scanned), in_memory
+        self._source: Source = file_records(files, self._open)
         if in_memory:
             try:
                 self._source = LoadedRecords(self._source, len(self), _THREADS)
@@ -102,6 +116,8 @@ class Dataset:
         return f"<{len(self)} records of {len(self._files.paths)} files: {', '.join(self._names(None))}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._scanned:  # which a file that is not the same fails
+            return Dataset, (self._files, self._columns, self._in_memory, self._scanned)
         return _reopened, (
             self._files.paths,
             self._columns,
@@ -172,8 +188,8 @@ class Dataset:
 
         Args:
             records: Numbers of records, also several times; those below 0 count from the end. Or a slice or range.
-            into: `"numpy"`, `"arrow"` or `"pandas"`, as for `tfr_assets.batches`; `"records"`: a list of dicts;
-                `"bytes"`: a list of serialized records.
+            into: `"numpy"`, `"arrow"`, `"pandas"`, `"torch"` or `"jax"`, as for `tfr_assets.batches`; `"records"`: a
+                list of dicts; `"bytes"`: a list of serialized records.
             columns: Those to decode; None: those that the dataset was opened with.
             on_error: `"raise"`, or `"skip"` to leave out damaged records.
 
@@ -198,7 +214,7 @@ class Dataset:
             found, faults = read_payloads(self._source, wanted, skip, _THREADS)
         else:
             convert = self._converter(names, into, ("records", "bytes"))
-            decoded, faults = self._decoder(names, into != "numpy", skip).decode(wanted, _THREADS)
+            decoded, faults = self._decoder(names, keeps_nulls(into), skip).decode(wanted, _THREADS)
             found = convert({name: decoded[name] for name in names})
         return (found, np.array(list(faults), np.int64)) if skip else found
 
@@ -240,7 +256,7 @@ class Dataset:
             ConfigError: An argument cannot be; while iterating, as for `take`, as are the others.
         """
         options = BatchOptions(batch_size, into, epochs, shard, even, on_error, workers, drop_remainder)
-        return self.batches_in_order(files_order(self._files, shuffle, seed), self.fingerprint, options, columns)
+        return self.batches_in_order(self._order(shuffle, seed), self.fingerprint, options, columns)
 
     def batches_in_order(
         self, order: Order, fingerprint: str, options: BatchOptions, columns: Sequence[str] | None = None
@@ -257,8 +273,7 @@ class Dataset:
         convert = self._converter(names, options.into, ("records",))
 
         def new_decoder() -> RecordDecoder:
-            nulls = options.into != "numpy"
-            return RecordDecoder(self._source, self.features, names, nulls, options.skip)
+            return RecordDecoder(self._source, self.features, names, keeps_nulls(options.into), options.skip)
 
         new_decoder()  # what it refuses is refused at once
 
@@ -284,6 +299,13 @@ class Dataset:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _order(self, shuffle: Shuffle, seed: int) -> Order:
+        return files_order(self._files, shuffle, seed)
+
+    @property
+    def _payload_bytes(self) -> int:
+        return payload_bytes_of(self._files)
 
     def _numbers(self, records: Records) -> np.ndarray:
         size = len(self)
@@ -334,7 +356,7 @@ def _reopened(
         StaleError: They are not those of the fingerprint.
         DamagedFile: A file is missing.
     """
-    files = gather([Path(path) for path in paths], sizes_must_fit=False).with_limit(max_record_bytes)
+    files = gather_again(paths).with_limit(max_record_bytes)
     if (now := fingerprint_of(files)) != fingerprint:
         raise StaleError(
             f"{paths[0]} and what belongs to it are not the files of the pickled dataset (fingerprint {fingerprint}, "

@@ -10,6 +10,7 @@ import numpy as np
 
 from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.access.open_files import OpenFile, OpenFiles
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.records.frames.gather import Runs, check_frames
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.records.frames.segments import stale
@@ -56,6 +57,17 @@ class Source(Protocol):
 
     def misfit(self, number: int, text: str) -> Fault:
         """Returns the fault of a record that does not fit the feature spec."""
+
+
+def file_records(files: RecordFiles, opened: OpenFiles | None = None) -> "FileRecords":
+    """Returns the records of files.
+
+    Args:
+        files: The files.
+        opened: The same; None: they are opened here.
+    """
+    firsts = np.cumsum([0, *(manifest.records for manifest in files.manifests)], dtype=np.int64)
+    return FileRecords(opened or OpenFiles(files), firsts)
 
 
 class FileRecords:

@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from numbers import Real
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError, SchemaError, StaleError
+from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.access.dataset import Dataset, files_order, fingerprint_of
 from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even
 from tfr_assets.reading.access.order import Order, Shuffle
 from tfr_assets.reading.access.permutation import key_of, permuted
-from tfr_assets.reading.locate.record_files import RecordFiles, gather
-from tfr_assets.records.schema.features import Feature, FeatureSpec
+from tfr_assets.reading.locate.record_files import RecordFiles
+from tfr_assets.reading.locate.slices import gather_again
+from tfr_assets.records.schema.joint import joint_spec
 
 Until = Literal["first", "all"]
 _LONGEST_ROUND = 10_000
@@ -107,7 +107,7 @@ class Mixture:
         joint = RecordFiles(
             tuple(path for each in files for path in each.paths),
             tuple(manifest for each in files for manifest in each.manifests),
-            _joint_spec(sources),
+            joint_spec({name: files.features for name, files in sources.items()}, "mixed"),
             max(each.max_record_bytes for each in files),
         )
         self._all = Dataset(joint, columns)
@@ -161,10 +161,7 @@ def _reopened(
         StaleError: They are not those of the fingerprint.
         DamagedFile: A file is missing.
     """
-    found = {
-        name: gather([Path(path) for path in paths], sizes_must_fit=False).with_limit(most)
-        for name, (paths, most) in sources.items()
-    }
+    found = {name: gather_again(paths).with_limit(most) for name, (paths, most) in sources.items()}
     mixture = Mixture(found, weights, shuffle, seed, until, columns)
     if mixture.fingerprint != fingerprint:
         raise StaleError(
@@ -204,33 +201,3 @@ def _rounds(sizes: Sequence[int], quotas: Sequence[int], until: Until) -> int:
     if until == "first":
         return min(size // quota for size, quota in zip(sizes, quotas, strict=True))
     return max(-(-size // quota) for size, quota in zip(sizes, quotas, strict=True))
-
-
-def _joint_spec(sources: Mapping[str, RecordFiles]) -> FeatureSpec:
-    """Returns the features that all have; one may be absent if it may be absent in any.
-
-    Raises:
-        SchemaError: They have other features.
-    """
-    (first, files), *others = sources.items()
-    features = {feature.name: feature for feature in files.features.features}
-    for name, each in others:
-        theirs = {feature.name: feature for feature in each.features.features}
-        for feature in sorted(features.keys() | theirs.keys()):
-            mine, its = features.get(feature), theirs.get(feature)
-            if mine is None or its is None or _kind(mine) != _kind(its):
-                raise SchemaError(
-                    f"{first!r} and {name!r} cannot be mixed: feature {feature!r} is {_said(mine)} in the one, "
-                    f"{_said(its)} in the other; `tfr diff` lists all differences"
-                )
-            features[feature] = replace(mine, optional=mine.optional or its.optional)
-    return FeatureSpec(tuple(features.values()))
-
-
-def _kind(feature: Feature) -> dict[str, Any]:
-    """Returns what must be the same for records to be parsed alike."""
-    return {**vars(feature), "optional": None, "cast_from": None, "column": None}
-
-
-def _said(feature: Feature | None) -> str:
-    return f"{feature.arrow_type} of shape {feature.shape}" if feature else "absent"

@@ -9,7 +9,7 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.reading.locate.shares import check_shard
 
 Even = Literal["pad", "drop"]
-BatchInto = Literal["numpy", "arrow", "pandas", "records"]
+BatchInto = Literal["numpy", "arrow", "pandas", "records", "torch", "jax"]
 
 
 @dataclass(frozen=True)

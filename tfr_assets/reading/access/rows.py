@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tfr_assets.errors import DamagedFile
-from tfr_assets.records.arrow.arrays import Column, Ragged, Strings
+from tfr_assets.reading.adapters.strings import python_strings
+from tfr_assets.records.arrow.arrays import Column, Ragged
 from tfr_assets.records.examples.ranges import Columns
-from tfr_assets.records.schema.features import SERIALIZED, Feature, FeatureSpec, Kind
-
-TEXT = ("string", "large_string", "string_view")
+from tfr_assets.records.schema.features import Feature, FeatureSpec
 
 
 def as_records(spec: FeatureSpec, columns: Columns) -> list[dict[str, Any]]:
@@ -43,16 +41,4 @@ def _whole(feature: Feature, column: Column) -> Any:
         return column
     if isinstance(column, Ragged):
         return [_whole(feature, column[row : row + 1].trim().values) for row in range(len(column))]
-    return _strings(feature, column)
-
-
-def _strings(feature: Feature, column: Strings) -> Any:
-    found = column.to_numpy()
-    if feature.kind is not Kind.BYTES or feature.value_type not in TEXT or feature.part == SERIALIZED:
-        return found
-    flat = found.reshape(-1)
-    try:
-        flat[:] = [value.decode() for value in flat]
-    except UnicodeDecodeError as error:
-        raise DamagedFile(f"column {feature.column!r} holds bytes that are no UTF-8; read it into='numpy'") from error
-    return found
+    return python_strings(feature, column)

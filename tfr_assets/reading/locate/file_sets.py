@@ -5,8 +5,11 @@ from collections.abc import Iterable
 from typing import Literal
 
 from tfr_assets.errors import ConfigError
+from tfr_assets.layout import SLICES
 
 FileChoice = Literal["shards", "merged"]
+SliceChoice = str | tuple[str, str] | list[str]  # a text such as "last", the first and the last one, or which
+MissingSlices = Literal["raise", "allow"]
 CHOICES: tuple[FileChoice, ...] = ("shards", "merged")
 _FILE = re.compile(r"(?P<stem>.+\.tfrecord)(?:-\d{5}-of-(?P<count>(?!00000)\d{5}))?")
 
@@ -14,7 +17,11 @@ _FILE = re.compile(r"(?P<stem>.+\.tfrecord)(?:-\d{5}-of-(?P<count>(?!00000)\d{5}
 def command_for(path: str) -> str:
     """Returns what to run, or to call, so that a file, or its whole folder, is written again."""
     folder, _, name = path.rpartition("/")
-    return f"`tfr run {name.partition('-')[0]}`" if folder.rpartition("/")[2] in CHOICES else "`tfr_assets.write`"
+    if folder.rpartition("/")[2] not in CHOICES:
+        return "`tfr_assets.write`"
+    above = folder.split("/")[:-1]
+    of_slice = f" --slices {above[-1]}" if above[-2:-1] == [SLICES] else ""
+    return f"`tfr run {name.partition('-')[0]}{of_slice}`"
 
 
 def is_record_file(name: str) -> bool:

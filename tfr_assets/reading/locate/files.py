@@ -15,12 +15,22 @@ import re
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError, StaleError
-from tfr_assets.layout import Layout, manifest_path
+from tfr_assets.layout import SLICES, Layout, manifest_path, name_in
 from tfr_assets.project import find_project
-from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, command_for, sets_of
+from tfr_assets.reading.locate.file_sets import (
+    CHOICES,
+    FileChoice,
+    MissingSlices,
+    SliceChoice,
+    command_for,
+    sets_of,
+)
+from tfr_assets.reading.locate.foreign import adopted_files
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
+from tfr_assets.reading.locate.slices import choose_slices, join_slices, slices_in
 from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.remote_folders import files_in
 
 
 def locate(
@@ -29,6 +39,8 @@ def locate(
     root: Path | None = None,
     split: str | None = None,
     sizes_must_fit: bool = True,
+    slices: SliceChoice | None = None,
+    missing_slices: MissingSlices = "raise",
 ) -> RecordFiles:
     """Returns the files to read. Opens manifests only.
 
@@ -39,10 +51,14 @@ def locate(
         root: Folder of all datasets; None: `data_root()`.
         split: Which split; None: the only one, or `train`.
         sizes_must_fit: Whether to refuse files of another size than written.
+        slices: Of a dataset whose raw data comes in slices: the first and the last one, a list of them, or a text such
+            as `last`; None: all that are there.
+        missing_slices: What is done where one of these is not there: `raise`, or `allow`, and it is left out.
 
     Raises:
-        ConfigError: There is no such dataset, path, choice or split, or records were written serialized.
-        StaleError: Something must be written (again) first: files are missing, or of several versions.
+        ConfigError: There is no such dataset, path, choice, split or slice, or records were written serialized.
+        StaleError: Something must be written (again) first: files or slices are missing, or of several versions.
+        SchemaError: Slices have other features.
         DamagedFile: A file differs from its manifest in size.
     """
     if files not in (None, *CHOICES):
@@ -50,17 +66,21 @@ def locate(
     if not isinstance(what, str | os.PathLike):
         raise ConfigError(f"{what!r} must be the name of a dataset, a path or a URL")
     if isinstance(what, str) and is_remote(what):
+        if slices is not None:
+            raise ConfigError("slices= chooses among those of a local dataset; give the URL of one slice's folder")
         return locate_url(what, files, split, sizes_must_fit)
     if isinstance(what, str) and not re.search("[/.~]", what):
         folder = Layout.of(what, root).folder
         if not folder.is_dir():
             _check_name(what, folder.parent)
-        return _of_dataset(folder, files, split, sizes_must_fit)
+        return _of_slices_or_dataset(folder, files, split, sizes_must_fit, slices, missing_slices)
     path = Path(os.fspath(what).removeprefix("file://")).expanduser()
     if not path.exists():
         raise ConfigError(f"there is no file or folder {path}; give the name of a dataset, or the path of its files")
-    if any((path / part).is_dir() for part in ("raw", *CHOICES)):
-        return _of_dataset(path, files, split, sizes_must_fit)
+    if any((path / part).is_dir() for part in ("raw", SLICES, *CHOICES)):
+        return _of_slices_or_dataset(path, files, split, sizes_must_fit, slices, missing_slices)
+    if slices is not None:
+        raise ConfigError(f"slices={slices!r} chooses among a dataset's, but {path} is already chosen; leave it out")
     if files is not None:
         raise ConfigError(f"files={files!r} chooses among a dataset's, but {path} is already chosen; leave it out")
     if path.is_dir():
@@ -87,12 +107,30 @@ def _check_name(name: str, root: Path) -> None:
     raise ConfigError(f"there is no dataset {name!r} in {root}; {hint}")
 
 
+def _of_slices_or_dataset(
+    folder: Path,
+    files: FileChoice | None,
+    split: str | None,
+    sizes_must_fit: bool,
+    slices: SliceChoice | None,
+    missing: MissingSlices,
+) -> RecordFiles:
+    if not (folder / SLICES).is_dir():
+        if slices is not None:
+            raise ConfigError(f"slices={slices!r}: dataset {folder.name!r} has no slices; leave it out")
+        return _of_dataset(folder, files, split, sizes_must_fit)
+    there, known = slices_in(folder)
+    keys = choose_slices(slices, missing, there, known, folder.name)
+    return join_slices({key: _of_dataset(folder / SLICES / key, files, split, sizes_must_fit) for key in keys})
+
+
 def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes_must_fit: bool) -> RecordFiles:
     chosen = CHOICES if files is None else (files,)
     there = [choice for choice in chosen if any((folder / choice / "manifest").glob("*.json"))]
     if not there:
         wanted = {None: "TFRecord files", "shards": "shards", "merged": "merged file"}[files]
-        raise StaleError(f"dataset {folder.name!r} has no {wanted} in {folder} yet; run `tfr run {folder.name}` first")
+        name, command = name_in(folder), command_for(str(folder / "shards" / name_in(folder)))
+        raise StaleError(f"dataset {name!r} has no {wanted} in {folder} yet; run {command} first")
     try:
         paths = _whole_set(folder / there[0], split)
     except StaleError:
@@ -104,12 +142,15 @@ def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes
 
 def _whole_set(folder: Path, split: str | None) -> list[Path]:
     """Returns the files of the one set of a split in a folder that is complete: all of one name and one `-of-N`."""
-    names = sets_of([manifest.stem for manifest in (folder / "manifest").glob("*.json")], split, str(folder))
+    with_manifest = [manifest.stem for manifest in (folder / "manifest").glob("*.json")]
+    if adopted := adopted_files(folder, with_manifest, split):
+        return adopted
+    names = sets_of(with_manifest, split, str(folder))
     sets = [[folder / name for name in each] for each in names]
     if not sets:
         raise StaleError(
             f"{folder} is not a dataset, and no manifest in {folder}/manifest says what its files must hold. Write "
-            "them with `tfr run`, or, if they are of other origin, read them with tf.data.TFRecordDataset"
+            f"them with `tfr run`, or, if they are of other origin, run `tfr adopt {folder}`"
         )
     whole = [paths for paths in sets if not any(map(_lacks, paths))]
     if len(whole) == 1:
@@ -125,6 +166,14 @@ def _whole_set(folder: Path, split: str | None) -> list[Path]:
         f"{folder} is not complete; {command} writes what is missing, or, if it is a copy, copy it again:\n"
         + lines(lacking)
     )
+
+
+def names_with_manifest(path: str) -> list[str]:
+    """Returns the names of the files that have a manifest in the folder of one, a path or a URL."""
+    folder = f"{path.rpartition('/')[0] or '.'}/manifest"
+    if is_remote(path):
+        return [name.removesuffix(".json") for name in files_in(folder)]
+    return [manifest.stem for manifest in Path(folder).glob("*.json")]
 
 
 def _lacks(path: Path) -> str | None:

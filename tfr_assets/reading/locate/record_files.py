@@ -9,7 +9,7 @@ from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import manifest_path
 from tfr_assets.reading.locate.file_sets import command_for
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.schema.features import FeatureSpec
+from tfr_assets.records.schema.features import Feature, FeatureSpec
 from tfr_assets.storage.file_names import is_remote
 from tfr_assets.units import MAX_RECORD_BYTES
 
@@ -144,9 +144,11 @@ def lines(texts: Iterable[str]) -> str:
 def _manifest(path: Path) -> Manifest:
     manifest = Manifest.load(path)
     if manifest is None:
+        is_there = manifest_path(path).exists()
+        foreign = "read it with tf.data.TFRecordDataset" if is_there else f"run `tfr adopt {path}`"
         raise StaleError(
             f"{path}: there is no readable manifest {manifest_path(path)}, so that nothing says what it must hold. "
-            "Write the file with `tfr run`, or, if it is of other origin, read it with tf.data.TFRecordDataset"
+            f"Write the file with `tfr run`, or, if it is of other origin, {foreign}"
         )
     return manifest
 
@@ -160,7 +162,28 @@ def _other_make(found: Found, first: Manifest) -> str | None:
     """Returns how a file differs from the first, if it does; only their rows may differ."""
     make, expected = _make(found.manifest), _make(first)
     names = [name for name in sorted(expected | make) if make.get(name) != expected.get(name)]
-    return f"{found.name}: another {' and '.join(names)}" if names else None
+    if not names:
+        return None
+    other = f"{found.name}: another {' and '.join(names)}"
+    return other + _other_feature(found.manifest, first)
+
+
+def _other_feature(manifest: Manifest, first: Manifest) -> str:
+    """Returns what the first feature is in two files that is not the same; nothing, if all are."""
+    found, expected = (
+        {feature.name: feature for feature in each.features.features} if each.features else {}
+        for each in (manifest, first)
+    )
+    name = min((name for name in found | expected if found.get(name) != expected.get(name)), default=None)
+    if name is None:
+        return ""
+    return f": {name!r} is {_said(found.get(name))}, there {_said(expected.get(name))}"
+
+
+def _said(feature: Feature | None) -> str:
+    if feature is None:
+        return "absent"
+    return f"{feature.arrow_type} of shape {feature.shape}{', absent in some records' if feature.optional else ''}"
 
 
 def _make(manifest: Manifest) -> dict[str, Any]:

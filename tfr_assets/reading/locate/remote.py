@@ -8,7 +8,7 @@ from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, is_record_file, sets_of
 from tfr_assets.reading.locate.record_files import Found, RecordFiles, check_together, lines
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.storage.raw_files import backend_errors, filesystem
+from tfr_assets.storage.remote_folders import contents_of, files_in, sizes_of
 
 
 def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must_fit: bool) -> RecordFiles:
@@ -38,14 +38,14 @@ def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must
     folders = [url] if files is None else []
     folders += [f"{url}/{choice}" for choice in (CHOICES if files is None else (files,))]
     for each in folders:
-        if manifests := _list_folder(f"{each}/manifest"):
+        if manifests := files_in(f"{each}/manifest"):
             names = _whole_set(each, [name.removesuffix(".json") for name in manifests], split)
             return check_together(_fetch(each, names), sizes_must_fit)
     raise ConfigError(f"{url}: no manifest was found there, in {' or '.join(f'{each}/manifest' for each in folders)}")
 
 
 def _whole_set(folder: str, with_manifest: list[str], split: str | None) -> list[str]:
-    there = set(with_manifest) & _list_folder(folder)
+    there = set(with_manifest) & files_in(folder).keys()
     sets = sets_of(with_manifest, split, folder)
     whole = [names for names in sets if there.issuperset(names)]
     if len(whole) == 1:
@@ -56,29 +56,15 @@ def _whole_set(folder: str, with_manifest: list[str], split: str | None) -> list
     raise StaleError(f"{folder} is not complete; copy the whole folder there:\n{lines(lacking)}")
 
 
-def _list_folder(folder: str) -> set[str]:
-    """Returns the names in a folder; none, if it is not there."""
-    with backend_errors(folder):
-        fs, path = filesystem(folder, {})
-        fs.invalidate_cache()
-        try:
-            return {name.rstrip("/").rpartition("/")[2] for name in fs.ls(path, detail=False)}
-        except (FileNotFoundError, NotADirectoryError):
-            return set()
-
-
 def _fetch(folder: str, names: list[str]) -> list[Found]:
-    with backend_errors(folder):
-        fs, path = filesystem(folder, {})
-        places = [f"{path}/manifest/{name}.json" for name in names]
-        try:
-            contents = fs.cat(places)
-            sizes = fs.sizes([f"{path}/{name}" for name in names])
-        except FileNotFoundError as error:
-            raise ConfigError(f"there is no {error}; give the URL of a dataset, or of its files") from error
+    try:
+        contents = contents_of(f"{folder}/manifest", [f"{name}.json" for name in names])
+        sizes = sizes_of(folder, names)
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no {error}; give the URL of a dataset, or of its files") from error
     found = []
-    for name, place, size in zip(names, places, sizes, strict=True):
-        manifest = Manifest.from_json(contents[place], name)
+    for name, size in zip(names, sizes, strict=True):
+        manifest = Manifest.from_json(contents[f"{name}.json"], name)
         if manifest is None:
             raise StaleError(f"{folder}/manifest/{name}.json is not a readable manifest; copy the folder there again")
         found.append(Found(f"{folder}/{name}", manifest, size))

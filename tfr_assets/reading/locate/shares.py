@@ -14,7 +14,7 @@ from dataclasses import replace
 from tfr_assets.errors import ConfigError
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.records.frames.segments import Range, segments_of
-from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.pipe import has_ranges
 
 
 def share_of(records: int, shard: tuple[int, int] | None) -> tuple[int, int]:
@@ -46,7 +46,7 @@ def plan_files(files: RecordFiles, shard: tuple[int, int] | None = None) -> list
     """Returns what one worker of several reads of each file: the whole files, if it is alone.
 
     All workers together get every record exactly once. A file is read from the last mark before the share, which its
-    manifest has every 16 MB or so; a compressed or remote one from its beginning.
+    manifest has every 16 MB or so; a compressed one, or a remote one of no object store, from its beginning.
 
     Args:
         files: All files.
@@ -69,7 +69,7 @@ def plan_span(files: RecordFiles, span: tuple[int, int], empty: bool = False) ->
         begin, end = max(first - before, 0), min(last - before, manifest.records)
         before += manifest.records
         if begin < end or (not manifest.records and empty):
-            at_once = manifest.compression != "none" or is_remote(path)
+            at_once = manifest.compression != "none" or not has_ranges(path)
             segments = segments_of(manifest)
             needed = [s for s in segments if s.first < end and (at_once or s.first + s.records > begin)]
             read = tuple(needed) or segments[:1]
@@ -82,7 +82,7 @@ def ranges_of(planned: Iterable[Range]) -> Iterator[Range]:
     for each in planned:
         if not each.records:
             continue
-        if each.manifest.compression != "none" or is_remote(each.path):
+        if each.manifest.compression != "none" or not has_ranges(each.path):
             yield each
             continue
         for segment in each.segments:

@@ -1,23 +1,31 @@
-"""Columns → what training code without TensorFlow works with: dicts of arrays, Arrow's record batches, DataFrames."""
+"""Columns → what training code without TensorFlow works with: arrays, Arrow's record batches, DataFrames, tensors."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from tfr_assets.errors import ConfigError, DamagedFile
+from tfr_assets.packages import need
 from tfr_assets.records.arrow.arrays import Column, Ragged, to_arrow
 from tfr_assets.records.examples.ranges import Columns
-from tfr_assets.records.schema.features import SERIALIZED, Feature, FeatureSpec, Kind
+from tfr_assets.records.schema.features import Feature, FeatureSpec
 
-_INTO = ("numpy", "arrow", "pandas")
-_TEXT = ("string", "large_string", "string_view")
+_INTO = ("numpy", "arrow", "pandas", "torch", "jax")
+_ADAPTERS = {"torch": ("PyTorch", "torch_tensors"), "jax": ("JAX", "jax_arrays")}
+_WITH_NULLS = ("arrow", "pandas", "records")
+
+
+def keeps_nulls(into: str) -> bool:
+    """Whether an absent string is to be told from an empty one."""
+    return into in _WITH_NULLS
 
 
 def converter(
     spec: FeatureSpec, names: tuple[str, ...], into: str, others: Sequence[str] = ()
 ) -> Callable[[Columns], Any]:
-    """Returns a function from columns to `numpy`, `arrow` or `pandas`.
+    """Returns a function from columns to `numpy`, `arrow`, `pandas`, `torch` or `jax`.
 
     Args:
         spec: How the records were parsed.
@@ -27,15 +35,20 @@ def converter(
 
     Raises:
         ConfigError: It is none of these.
+        MissingPackage: What makes it is not installed.
     """
     if into not in _INTO:
         *first, last = map(repr, (*_INTO, *others))
         raise ConfigError(f"into={into!r}: use {', '.join(first)} or {last}")
     if into == "numpy":
         return lambda columns: columns
-    import pyarrow as pa
-
     features = {name: spec.columns[name][0] for name in names}
+    if into in _ADAPTERS:
+        package, module = _ADAPTERS[into]
+        need(into, package, f"into={into!r}", f"`pip install 'tfr-assets[{into}]'`")
+        adapter: Callable[[Columns], Any] = import_module(f"tfr_assets.reading.adapters.{module}").converter(features)
+        return adapter
+    import pyarrow as pa
 
     def convert(columns: Columns) -> Any:
         arrays = {name: _arrow(features[name], column) for name, column in columns.items()}
@@ -75,7 +88,7 @@ def _arrow(feature: Feature, column: Column) -> Any:
         array = to_arrow(column.values).take(pa.array(column.offsets[:-1], mask=~there))
     else:
         array = to_arrow(column)
-    if feature.kind is Kind.BYTES and feature.value_type in _TEXT and feature.part != SERIALIZED:
+    if feature.is_text:
         try:
             return array.cast(_as_text(array.type))
         except pa.ArrowInvalid as error:

@@ -22,8 +22,10 @@ def open_range(wanted: Range) -> Iterator[InputStream]:
         SourceError: A remote one cannot be read; after the block, if it has read all that came.
     """
     if is_remote(wanted.path):
-        with open_piped(wanted.path, wanted.manifest.bytes) as descriptor:
-            yield stream_of(descriptor, wanted)
+        start, stop = wanted.bytes_read
+        with open_piped(wanted.path, wanted.manifest.bytes, start, stop) as descriptor:
+            is_compressed = wanted.manifest.compression != "none"
+            yield stream_of(descriptor, wanted) if is_compressed else _Bytes(descriptor, stop - start)
         return
     try:
         with Path(wanted.path).open("rb", buffering=0) as file:

@@ -45,7 +45,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     names, share = tuple(files.features.columns), share_of(files.records, options.shard)
     window = -(-options.shuffle // size) * size or size
     static = options.drop_remainder and not options.shuffle
-    tensors = _Tensors(files.features, size if static else None, tensors_of)
+    tensors = ColumnTensors(files.features, size if static else None, tensors_of)
     skip, epochs = options.on_error == "skip", count()
     workers = options.cycle_length if is_remote(files.paths[0]) else _WORKERS
 
@@ -123,8 +123,13 @@ def _take_rows(tensor: tf.Tensor | tf.RaggedTensor, rows: tf.Tensor, spec: tf.Ty
     return tf.RaggedTensor.from_row_splits(found.values, splits, validate=False)
 
 
-class _Tensors:
+class ColumnTensors:
     """The tensors of a batch.
+
+    Args:
+        features: How records are parsed.
+        rows: Of every batch; None where the last one may have fewer.
+        tensors_of: Gives the row splits and values of all columns, for what stands for a batch.
 
     Attributes:
         data_types: What TensorFlow calls the type of each column's values.

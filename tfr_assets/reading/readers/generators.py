@@ -84,6 +84,15 @@ def _trace(given: tuple[tf.DType, ...], gives: tuple[tf.DType, ...]) -> tuple[An
     return traced(_begin, given, number), traced(_next, number, gives), traced(_end, number, number)
 
 
+def until_exit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function for TensorFlow's threads that lets the interpreter end, too."""
+
+    def call(*arguments: Any) -> Any:
+        return next(_Generator(function(*arguments) for _ in range(1)))
+
+    return call
+
+
 def _begin(number: np.ndarray, *arguments: np.ndarray) -> np.int64:
     run = next(_numbers)
     _running[run] = _Generator(cast(Generator[Any, None, None], _functions[int(number[0])](*arguments)))

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.locate.file_sets import command_for
 from tfr_assets.reading.locate.record_files import RecordFiles, gather
+from tfr_assets.reading.locate.slices import by_slice, join_slices
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.stepwise import vectorized
 from tfr_assets.records.kernels.digest import combine, to_text
@@ -23,7 +24,8 @@ def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
         DamagedFile: It differs from its manifest in size, and damage is not to be skipped.
     """
     if len(files.paths) > 1:
-        whole = merged_of(files, sizes_must_fit=options.on_error != "skip")
+        sets = [merged_of(each, sizes_must_fit=options.on_error != "skip") for each in by_slice(files)]
+        whole = sets[0] if len(sets) == 1 else join_slices({each.paths[0]: each for each in sets})
         files = dataclasses.replace(whole, features=files.features)  # of which only some columns may be chosen
     return vectorized(files, options)
 

@@ -24,6 +24,7 @@ class ReadOptions:
         shuffle: Records to draw from at random; 0 keeps the order of the rows. Files come in another order each epoch.
         seed: Makes the shuffled order the same in every run; it still differs from epoch to epoch.
         shard: Which part of the records, and of how many: `(0, 4)` is the first of four.
+        repeat: Epochs, for readers that count them; None: without end.
         decode: Features of encoded images and recordings to decode, each with its shape if that is known.
         on_error: `unchecked` leaves damage to TensorFlow, which may say less, or nothing. `raise` verifies every file
             before its records are used, and names file, record and byte. `skip` leaves damaged records out and warns.
@@ -45,6 +46,7 @@ class ReadOptions:
     shuffle: int = 0
     seed: int | None = None
     shard: tuple[int, int] = (0, 1)
+    repeat: int | None = 1
     decode: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
     on_error: OnError = "unchecked"
     cycle_length: int = 4

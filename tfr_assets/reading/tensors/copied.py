@@ -1,16 +1,17 @@
-"""What the op `TfrColumns` gives, by TensorFlow's public functions: for a TensorFlow that does not take the op.
+"""What the op `TfrColumns` gives, by TensorFlow's public functions: where the op cannot be.
 
-Slower: Python copies each batch, one at a time, and makes an object of each string.
+A TensorFlow may not take it, and it cannot be saved with an iterator. Slower: Python copies each batch, one at a time,
+and makes an object of each string.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 import tensorflow as tf
 
 from tfr_assets.reading.tensors.hand_over import HandedOver
-from tfr_assets.records.arrow.arrays import Ragged, Strings
+from tfr_assets.records.arrow.arrays import Column, Ragged, Strings
 
 
 def tensors_of(batch: tf.Tensor, dtypes: Sequence[tf.DType]) -> list[tf.Tensor]:
@@ -21,26 +22,49 @@ def tensors_of(batch: tf.Tensor, dtypes: Sequence[tf.DType]) -> list[tf.Tensor]:
         dtypes: Of the outputs.
     """
 
-    def copy(given: np.ndarray) -> tuple[str, *tuple[np.ndarray, ...]]:
+    def copy(given: np.ndarray) -> tuple[str, Sequence[Column]]:
         table, number, start, stop = map(int, given)
         rows = HandedOver.at(table)
-        found = [] if rows.problem else _copied(rows, start, stop)
+        found = [] if rows.problem else [column[start:stop] for column in rows.columns]
         rows.fetch(number)
+        return rows.problem, found
+
+    return tensors_from(copy, batch, dtypes)
+
+
+def tensors_from(
+    rows_of: Callable[[np.ndarray], tuple[str, Sequence[Column]]],
+    given: tf.Tensor,
+    dtypes: Sequence[tf.DType],
+    stateful: bool = True,
+) -> list[tf.Tensor]:
+    """Returns the outputs of what Python gives: of each column its row splits, from the outside in, and its values.
+
+    Args:
+        rows_of: Gives what is wrong, or nothing, and the columns. An exception would reach training code as a stack
+            trace.
+        given: What it is called with.
+        dtypes: Of the outputs.
+        stateful: Whether it may give something else for the same. If not, an iterator that calls it can be saved.
+    """
+
+    def copy(given: np.ndarray) -> tuple[str, *tuple[np.ndarray, ...]]:
+        problem, columns = rows_of(given)
         types = ["S1" if dtype == tf.string else dtype.as_numpy_dtype for dtype in dtypes]
-        if rows.problem:  # as a value: an exception would reach training code as a stack trace
-            return rows.problem, *(np.zeros(0, kind) for kind in types)
-        typed = zip(found, types, strict=True)
+        if problem:
+            return problem, *(np.zeros(0, kind) for kind in types)
+        typed = zip(_copied(columns), types, strict=True)
         return "", *(array if kind == "S1" else array.view(kind) for array, kind in typed)
 
-    problem, *tensors = tf.numpy_function(copy, [batch], [tf.string, *dtypes])
+    problem, *tensors = tf.numpy_function(copy, [given], [tf.string, *dtypes], stateful=stateful)
     with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
         return [tf.identity(tensor) for tensor in tensors]
 
 
-def _copied(rows: HandedOver, start: int, stop: int) -> list[np.ndarray]:
-    """Returns the outputs of some rows: of each column its row splits, from the outside in, and its values."""
+def _copied(columns: Sequence[Column]) -> list[np.ndarray]:
     found: list[np.ndarray] = []
-    for column in rows.columns:
+    for column in columns:
+        start, stop = 0, len(column)
         first, last = start, stop
         while isinstance(column, Ragged):
             splits = np.asarray(column.offsets[first : last + 1], np.int64)

@@ -1,6 +1,5 @@
 """Looks into any TFRecord file: how many records, how large, which features, and what the first ones hold."""
 
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tfr_assets.records.examples.wire import Decoded, Steps, Values, decode_record
-from tfr_assets.records.frames.compression import detect_compression, open_input
+from tfr_assets.records.frames.compression import Opener, open_file
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import Fault, scan_stream
 from tfr_assets.units import MAX_RECORD_BYTES
@@ -80,7 +79,9 @@ class Inspection:
     fault_count: int
 
 
-def inspect_file(path: Path, first: int = 3, max_record_bytes: int | None = None) -> Inspection:
+def inspect_file(
+    path: Path, first: int = 3, max_record_bytes: int | None = None, opener: Opener = open_file
+) -> Inspection:
     """Reads a file once and describes it.
 
     Args:
@@ -88,6 +89,7 @@ def inspect_file(path: Path, first: int = 3, max_record_bytes: int | None = None
         first: Number of records to keep.
         max_record_bytes: Length beyond which a record is a fault; None: 256 MiB, or more if a manifest says that the
             file's records have more in all.
+        opener: Opens it.
 
     Raises:
         OSError: It cannot be read.
@@ -109,13 +111,8 @@ def inspect_file(path: Path, first: int = 3, max_record_bytes: int | None = None
     if max_record_bytes is None:
         manifest = Manifest.load(path)
         max_record_bytes = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        compression = detect_compression(os.pread(descriptor, 12, 0))
-        scan = scan_stream(open_input(descriptor, compression), path, visit, max_record_bytes=max_record_bytes)
-        size = os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
+    with opener(path) as (stream, size, compression):
+        scan = scan_stream(stream, path, visit, max_record_bytes=max_record_bytes)
     features: dict[str, FeatureSeen] = {}
     examples = [decode_record(payload) for payload in sample]
     for example in examples:

@@ -6,8 +6,11 @@ each is a `StreamFault`.
 
 import os
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,9 @@ COMPRESSIONS = {
     "gzip": Compression(31, "GZIP"),
     "zlib": Compression(15, "ZLIB", concatenates=False),
 }
+HEAD = 12
+"""Bytes of a file that show its compression."""
+
 _CHUNK = 256 * 1024
 _PIECE = 1 << 20  # decompressed at a time: besides what is asked for, no more than this is in memory
 
@@ -139,6 +145,65 @@ class CompressedInput:
         self._decompressor = zlib.decompressobj(COMPRESSIONS[self._name].window_bits)
         self._member_is_empty = True
         return True
+
+
+class PipedInput:
+    """The bytes of a file that come through a pipe, as they are."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor = descriptor
+        self.size: int | None = size
+
+    def read_into(self, target: memoryview) -> int:
+        """See `InputStream`."""
+        return os.readv(self._descriptor, [target])
+
+    @staticmethod
+    def of(descriptor: int, size: int, compression: str) -> InputStream:
+        """Returns the stream of a file of a known size, through a pipe."""
+        if COMPRESSIONS[compression].window_bits:
+            return CompressedInput(descriptor, compression)
+        return PipedInput(descriptor, size)
+
+
+class Opened(NamedTuple):
+    """A TFRecord file that is open, at its beginning.
+
+    Attributes:
+        stream: Its frames.
+        bytes: Its size.
+        compression: What the content shows.
+    """
+
+    stream: InputStream
+    bytes: int
+    compression: str
+
+
+Opener = Callable[[Path], AbstractContextManager[Opened]]
+"""Opens a TFRecord file, and closes it after the block; raises an OSError where it cannot be read."""
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[Opened]:
+    """Opens a file of this machine; see `Opener`."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield open_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def open_descriptor(descriptor: int) -> Opened:
+    """Returns an open file at its beginning, to which its position is moved.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    size = os.fstat(descriptor).st_size
+    compression = detect_compression(os.pread(descriptor, HEAD, 0))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return Opened(open_input(descriptor, compression), size, compression)
 
 
 def open_input(descriptor: int, compression: str) -> InputStream:

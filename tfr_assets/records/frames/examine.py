@@ -2,13 +2,13 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfr_assets.layout import index_path, manifest_path
-from tfr_assets.records.frames.compression import detect_compression, open_input
+from tfr_assets.records.frames.compression import Opened, Opener, open_descriptor, open_file
 from tfr_assets.records.frames.index import is_as_written
 from tfr_assets.records.frames.manifest import Manifest, manifest_problem
 from tfr_assets.records.frames.scan import Fault, FaultKind, Scan, scan_stream
@@ -60,6 +60,7 @@ def examine(
     features: FeatureSpec | None = None,
     progress: Advance | None = None,
     max_record_bytes: int | None = None,
+    opener: Opener = open_file,
 ) -> FileReport:
     """Reads a file back from disk and reports everything that is wrong with it.
 
@@ -72,21 +73,21 @@ def examine(
         progress: Called with the number of bytes just scanned, decompressed.
         max_record_bytes: Length beyond which a record is a fault; None: 256 MiB, or more if the manifest says that the
             file's records have more in all.
+        opener: Opens it.
     """
+    report = None
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        with opener(path) as opened:
+            report = _examine(lambda: opened, path, manifest, features, progress, max_record_bytes)
     except FileNotFoundError:
         return faulty_report(Fault(str(path), 0, 0, FaultKind.MISSING))
     except OSError as error:
         return faulty_report(Fault(str(path), 0, 0, FaultKind.UNREADABLE, error.strerror or str(error)))
-    try:
-        return examine_open(descriptor, path, manifest, features, progress, max_record_bytes)
-    finally:
-        os.close(descriptor)
+    return report
 
 
 def examine_written(
-    path: Path, progress: Advance | None = None, max_record_bytes: int | None = None
+    path: Path, progress: Advance | None = None, max_record_bytes: int | None = None, opener: Opener = open_file
 ) -> tuple[FileReport, Manifest | None]:
     """Examines a file with its manifest and index, and whether every record parses.
 
@@ -94,13 +95,14 @@ def examine_written(
         path: The file.
         progress: As for `examine`.
         max_record_bytes: As for `examine`.
+        opener: As for `examine`.
 
     Returns:
         What was found, and the manifest that it was compared with. No manifest at all is no fault: a file may be
         anyone's.
     """
     manifest = Manifest.load(path)
-    report = examine(path, manifest, manifest.features if manifest else None, progress, max_record_bytes)
+    report = examine(path, manifest, manifest.features if manifest else None, progress, max_record_bytes, opener)
     faults = []
     if problem := manifest_problem(path):
         faults.append(Fault(str(manifest_path(path)), 0, 0, FaultKind.MANIFEST, f"{problem}; write the file again"))
@@ -112,7 +114,10 @@ def examine_written(
 
 
 def examine_files(
-    paths: Sequence[Path], progress: Advance | None = None, max_record_bytes: int | None = None
+    paths: Sequence[Path],
+    progress: Advance | None = None,
+    max_record_bytes: int | None = None,
+    opener: Opener = open_file,
 ) -> list[FileReport]:
     """Examines files, each against its manifest if it has one, several at a time: the kernels run without the GIL.
 
@@ -120,9 +125,10 @@ def examine_files(
         paths: The files.
         progress: As for `examine`.
         max_record_bytes: As for `examine`.
+        opener: As for `examine`.
     """
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda path: examine_written(path, progress, max_record_bytes)[0], paths))
+        return list(pool.map(lambda path: examine_written(path, progress, max_record_bytes, opener)[0], paths))
 
 
 def faulty_report(fault: Fault) -> FileReport:
@@ -153,6 +159,17 @@ def examine_open(
         progress: As for `examine`.
         max_record_bytes: As for `examine`.
     """
+    return _examine(lambda: open_descriptor(descriptor), path, manifest, features, progress, max_record_bytes)
+
+
+def _examine(
+    open_: Callable[[], Opened],
+    path: Path,
+    manifest: Manifest | None,
+    features: FeatureSpec | None,
+    progress: Advance | None,
+    max_record_bytes: int | None,
+) -> FileReport:
     started = time.perf_counter()
     checker = FeatureChecker(features) if features else None
     size, compression, scan = 0, "none", None
@@ -160,10 +177,8 @@ def examine_open(
         max_record_bytes = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
     faults: list[Fault] = []
     try:
-        size = os.fstat(descriptor).st_size
-        compression = detect_compression(os.pread(descriptor, 12, 0))
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        stream, visit = open_input(descriptor, compression), checker.visit if checker else None
+        stream, size, compression = open_()
+        visit = checker.visit if checker else None
         stops = [mark.bytes for mark in manifest.marks] if manifest else []
         scan = scan_stream(stream, path, visit, progress, max_record_bytes=max_record_bytes, stops=stops)
     except OSError as error:

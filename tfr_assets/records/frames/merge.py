@@ -57,27 +57,15 @@ def merge_files(
         found = ", ".join(sorted(compressions))
         raise DamagedFile(f"cannot merge files of different compressions ({found}) into {target}")
     compression = compressions.pop() if compressions else "none"
-    *marks, end = join_marks(manifest for _, manifest in inputs)
     with atomic_file(index_path(target)) as index, atomic_file(target) as data:
-        checksum = _join_indexes(inputs, index)
+        checksum = join_indexes(inputs, index)
         if COMPRESSIONS[compression].concatenates:
             # TensorFlow takes an empty gzip member for the end of the file
             for path, manifest in [item for item in inputs if item[1].records] or inputs[:1]:
                 _append(path, manifest.bytes, data, progress)
         else:
             _recompress([path for path, _ in inputs], compression, data, progress)
-        merged = Manifest(
-            file=target.name,
-            records=end.records,
-            bytes=os.fstat(data).st_size,
-            payload_bytes=end.bytes - FRAMING * end.records,
-            compression=compression,
-            digest=to_text(end.digest),
-            features=features,
-            made_from=made_from or {},
-            marks=tuple(marks),
-            index=checksum,
-        )
+        merged = merged_manifest(inputs, target.name, os.fstat(data).st_size, checksum, features, made_from)
         os.fsync(data)
         report = examine_open(data, target, merged)  # before it takes the place of what was there
         if not report.ok:
@@ -88,8 +76,46 @@ def merge_files(
     return merged
 
 
-def _join_indexes(inputs: Sequence[tuple[Path, Manifest]], target: int) -> IndexChecksum:
-    """Writes the indexes of files that are joined, each compared with its manifest, as one."""
+def merged_manifest(
+    inputs: Sequence[tuple[Path, Manifest]],
+    name: str,
+    size: int,
+    index: IndexChecksum,
+    features: FeatureSpec | None = None,
+    made_from: dict[str, Any] | None = None,
+) -> Manifest:
+    """Returns what a file must hold that others are joined to.
+
+    Args:
+        inputs: Those files and their manifests.
+        name: The file's name.
+        size: Its bytes.
+        index: Of its index.
+        features: As for `merge_files`.
+        made_from: As for `merge_files`.
+    """
+    *marks, end = join_marks(manifest for _, manifest in inputs)
+    return Manifest(
+        file=name,
+        records=end.records,
+        bytes=size,
+        payload_bytes=end.bytes - FRAMING * end.records,
+        compression=inputs[0][1].compression if inputs else "none",
+        digest=to_text(end.digest),
+        features=features,
+        made_from=made_from or {},
+        marks=tuple(marks),
+        index=index,
+    )
+
+
+def join_indexes(inputs: Sequence[tuple[Path, Manifest]], target: int) -> IndexChecksum:
+    """Writes the indexes of files that are joined, each compared with its manifest, as one.
+
+    Raises:
+        DamagedFile: One is missing, or not what its manifest says.
+        OSError: The file system refused.
+    """
     offset = size = crc = 0
     for path, manifest in inputs:
         try:

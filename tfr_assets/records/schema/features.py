@@ -60,6 +60,7 @@ PACKED = "packed"
 TENSORS = (PACKED, SERIALIZED)
 
 NARROW_TYPES = frozenset(("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"))  # stored as int64
+TEXT = frozenset(("string", "large_string", "string_view"))
 _VALUE_TYPE = re.compile(r"(?:^|: |<values=|\[value_type=)(\w+)")
 
 
@@ -108,6 +109,11 @@ class Feature:
     def value_type(self) -> str:
         """Arrow's word for the type of the values inside lists and dictionaries, such as `int8` or `timestamp`."""
         return _VALUE_TYPE.findall(self.arrow_type)[-1]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds texts rather than other bytes."""
+        return self.kind is Kind.BYTES and self.value_type in TEXT and self.part != SERIALIZED
 
     @property
     def value_shape(self) -> tuple[int | None, ...]:

@@ -110,7 +110,7 @@ def _on_disk(given: str, follow_links: bool, links: list[str]) -> tuple[list[str
         matches = [f"{tree.root}/{entry}" for entry in tree.entries(_refuse_folder(path), _noting(links, tree.root))]
         files = [match for match in matches if Path(match).is_file()]
         return _ordered(given, files, "no file matches this pattern", links), False
-    raise SourceError(f"{given}: there is no such file or folder (looked for {path}).")
+    raise SourceError.of_no_data(f"{given}: there is no such file or folder (looked for {path}).")
 
 
 def _refuse_folder(root: Path) -> Callable[[str, str], NoReturn]:
@@ -142,7 +142,7 @@ def _on_web_or_store(given: str, storage_options: Mapping[str, Any]) -> tuple[li
         if glob.has_magic(path):
             matches = [fs.unstrip_protocol(match) for match in fs.glob(path) if fs.isfile(match)]
             return _ordered(given, matches, "no file matches this pattern"), False
-    raise SourceError(f"{given}: there is no such file or folder.")
+    raise SourceError.of_no_data(f"{given}: there is no such file or folder.")
 
 
 def _data_files(given: str, listed: Mapping[str, str], links: Sequence[str] = ()) -> list[str]:
@@ -164,7 +164,7 @@ def _data_files(given: str, listed: Mapping[str, str], links: Sequence[str] = ()
 
 def _ordered(given: str, paths: Iterable[str], otherwise: str, links: Sequence[str] = ()) -> list[str]:
     if not (ordered := sorted(paths, key=natural)):
-        raise SourceError(f"{given}: {otherwise}. {links_warning(len(links))}".rstrip())
+        raise SourceError.of_no_data(f"{given}: {otherwise}. {links_warning(len(links))}".rstrip())
     return ordered
 
 

@@ -134,7 +134,7 @@ def local_tree(given: str, follow_links: bool = False) -> LocalTree:
         return LocalTree(folder, glob.escape(name), follow_links=True)
     if glob.has_magic(path):
         return LocalTree(*split_pattern(path), follow_links)
-    raise SourceError(f"{given}: there is no such file or folder.")
+    raise SourceError.of_no_data(f"{given}: there is no such file or folder.")
 
 
 def split_pattern(path: str) -> tuple[str, str]:

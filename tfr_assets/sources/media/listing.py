@@ -129,7 +129,7 @@ class _Listing:
         files = SortedNames(fitting(), work)
         if not files.count:
             looked = f"no {self.medium.noun} is there: looked for {', '.join(self.medium.endings)}"
-            raise SourceError(f"{self.path}: {looked}; found {self.ignored}.")
+            raise SourceError.of_no_data(f"{self.path}: {looked}; found {self.ignored}.")
         self.found.warn_of(self.ignored)
         return files, folders
 

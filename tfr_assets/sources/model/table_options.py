@@ -18,7 +18,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "parquet": (),
     "arrow": (),
 }
-_CALLABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_CALLABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\([^()]+\))?")
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _UNITS = ("s", "ms", "us", "ns")
 _TYPES: Mapping[str, pa.DataType] = {
@@ -122,7 +122,8 @@ class TableOptions:
         path: A file, a folder (with all its subfolders), a glob, or an fsspec URL of these (`s3://`, `https://`, …).
             `~` is the home folder; relative paths start at the project's root.
         callable: Instead of `path`: `package.module:function`, a function without arguments that returns or yields
-            Arrow tables or batches, pandas DataFrames, or dicts (one per row); or what is a table or a DataFrame.
+            Arrow tables or batches, pandas DataFrames, or dicts (one per row); or what is a table or a DataFrame. With
+            `package.module:function({slice})`, it is called with the key of a slice, a text.
         format: `parquet`, `csv`, `jsonl` or `arrow`. Default: by the files' endings.
         options: How text is read.
         storage_options: Passed to fsspec, for a URL that needs it. Leave credentials to the environment: a run keeps

@@ -27,7 +27,8 @@ def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iter
     dicts and Arrow data it stays what it is.
 
     Args:
-        name: The attribute; a function is called without arguments.
+        name: The attribute; a function is called without arguments, or, as `package.module:function(text)`, with that
+            text.
         forms: By column of dicts, how to hold arrays whose shapes turn out to vary only after the first rows.
 
     Raises:
@@ -35,8 +36,9 @@ def callable_batches(name: str, forms: Mapping[str, Form] | None = None) -> Iter
         SourceError: The function raised, or gave something that is not a table; ShapesVaryError, if calling it again
             with that error's `column` and `form` among `forms` would help.
     """
-    found = _find(name)
-    yield from batches_of(name, _again(found, tables_of(name, _call(name, found), forms)))
+    path, _, argument = name.removesuffix(")").partition("(")
+    found = _find(path)
+    yield from batches_of(name, _again(found, tables_of(name, _call(name, found, argument), forms)))
 
 
 def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -63,7 +65,9 @@ def batches_of(name: str, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch
         for batch in table.to_batches():
             yield conform(batch, first)
     if first is None:
-        raise SourceError(f"{name}: gave no rows, and nothing that shows its columns. Give at least an empty table.")
+        raise SourceError.of_no_data(
+            f"{name}: gave no rows, and nothing that shows its columns. Give at least an empty table."
+        )
 
 
 def _again(found: Any, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -100,7 +104,11 @@ def _find(name: str) -> Any:
     return found
 
 
-def _call(name: str, found: Any) -> Any:
+def _call(name: str, found: Any, argument: str) -> Any:
+    if argument:
+        if not callable(found):
+            raise SourceError(f"{name}: is not a function, so that nothing can be given to it. Leave out the brackets.")
+        return _guarded(name, lambda: found(argument))
     if not callable(found):
         return found
     required = _required_arguments(found)

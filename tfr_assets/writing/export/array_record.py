@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfr_assets.errors import ConfigError, DamagedFile, WriteError
-from tfr_assets.records.frames.compression import detect_compression, open_input
+from tfr_assets.records.frames.compression import Opener, open_file
 from tfr_assets.records.frames.manifest import Manifest, manifest_problem
 from tfr_assets.records.frames.scan import scan_stream
 from tfr_assets.records.kernels.digest import to_text
@@ -22,7 +22,9 @@ _OPTIONS = "group_size:1"  # a record can be had without decompressing its neigh
 _SHOWN = 20  # faults
 
 
-def export_array_record(paths: Iterable[Path], target: Path, progress: Advance | None = None) -> int:
+def export_array_record(
+    paths: Iterable[Path], target: Path, progress: Advance | None = None, opener: Opener = open_file
+) -> int:
     """Copies all records of TFRecord files, of any compression, into one ArrayRecord file.
 
     Every CRC is checked on the way, and a file that has a manifest is compared with it.
@@ -31,6 +33,7 @@ def export_array_record(paths: Iterable[Path], target: Path, progress: Advance |
         paths: The files, in order.
         target: Name of the ArrayRecord file, such as `flights-train.array_record`.
         progress: Called with the number of records just copied.
+        opener: Opens the files.
 
     Returns:
         Number of records.
@@ -50,7 +53,7 @@ def export_array_record(paths: Iterable[Path], target: Path, progress: Advance |
     with atomic_file(target) as descriptor:
         with _writing(target):
             writer = ArrayRecordWriter(f"/proc/self/fd/{descriptor}", _OPTIONS)  # it takes names only
-        records = sum(_copy(path, writer, target, progress) for path in paths)
+        records = sum(_copy(path, writer, target, progress, opener) for path in paths)
         with _writing(target):
             writer.close()
     return records
@@ -66,7 +69,7 @@ def _writing(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _copy(path: Path, writer: Any, target: Path, progress: Advance | None) -> int:
+def _copy(path: Path, writer: Any, target: Path, progress: Advance | None, opener: Opener) -> int:
     def visit(buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         view = buffer.data
         with _writing(target):
@@ -80,11 +83,8 @@ def _copy(path: Path, writer: Any, target: Path, progress: Advance | None) -> in
         raise DamagedFile(f"cannot export {path}: its manifest is invalid: {problem}; write it again")
     longest = manifest.max_record_bytes if manifest else MAX_RECORD_BYTES
     try:
-        with path.open("rb", buffering=0) as file:
-            compression = detect_compression(file.read(12))
-            file.seek(0)
-            stream = open_input(file.fileno(), compression)
-            scan = scan_stream(stream, path, visit, max_faults=_SHOWN, max_record_bytes=longest)
+        with opener(path) as opened:
+            scan = scan_stream(opened.stream, path, visit, max_faults=_SHOWN, max_record_bytes=longest)
     except OSError as error:
         raise DamagedFile(f"cannot export {path}: {error.strerror or error}; write it again") from error
     faults = [str(fault) for fault in scan.faults]

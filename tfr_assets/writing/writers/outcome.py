@@ -41,11 +41,18 @@ class Outcome:
         errors: Of those that were not.
     """
 
-    def __init__(self, paths: Sequence[Path], progress: Advance | None = None) -> None:
-        """Prepares for shards at `paths`; `progress` is called with records just written, by one thread at a time."""
+    def __init__(self, paths: Sequence[Path], progress: Advance | None = None, where: str | None = None) -> None:
+        """Prepares.
+
+        Args:
+            paths: The shards.
+            progress: Called with records just written, by one thread at a time.
+            where: What messages call their folder, if that is elsewhere.
+        """
         self.manifests: dict[int, Manifest] = {}
         self.errors: dict[int, TfrError] = {}
         self._paths, self._progress = paths, progress
+        self._where = where or str(paths[0].parent)
         self._lock = threading.Lock()
 
     def wrote(self, records: int) -> None:
@@ -81,6 +88,6 @@ class Outcome:
         more = [f"  … and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
         others = "; the others are whole" if len(lines) < len(self._paths) else ""
         raise WriteError(
-            f"{len(lines)} of {len(self._paths)} shards in {self._paths[0].parent} could not be written{others}. "
+            f"{len(lines)} of {len(self._paths)} shards in {self._where} could not be written{others}. "
             "Nothing was left under these names, or what lay there before:\n" + "\n".join(lines[:_MOST_LINES] + more)
         ) from first

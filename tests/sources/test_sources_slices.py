@@ -1,0 +1,115 @@
+"""Slices: which there are, what they are called, and where the source says each is."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from tfr_assets.errors import ConfigError
+from tfr_assets.option_groups import validate
+from tfr_assets.sources import Slices, Source, has_slices
+
+NOW = datetime(2026, 3, 4, 5, 30, tzinfo=UTC)
+DAILY = Slices(daily="2026-03-01")
+
+
+@pytest.mark.parametrize(
+    ("said", "keys"),
+    [
+        ({"hourly": "2026-03-04 02:00"}, ["2026-03-04-02", "2026-03-04-03", "2026-03-04-04"]),
+        ({"daily": date(2026, 3, 1)}, ["2026-03-01", "2026-03-02", "2026-03-03"]),
+        ({"daily": "2026-03-04"}, []),
+        ({"weekly": "2026-02-18"}, ["2026-02-18", "2026-02-25"]),
+        ({"monthly": "2025-11"}, ["2025-11", "2025-12", "2026-01", "2026-02"]),
+        ({"monthly": date(2026, 1, 1)}, ["2026-01", "2026-02"]),
+        ({"values": ["us", "eu"]}, ["us", "eu"]),
+    ],
+)
+def test_slices_of_time_are_there_once_they_are_over(said: dict[str, object], keys: list[str]) -> None:
+    slices: Slices = validate(Slices, said, "slices")
+    assert slices.all_keys(NOW) == keys
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({}, "slices: set one of hourly, daily, weekly, monthly and values"),
+        ({"daily": "2026-03-01", "values": ["a"]}, "slices.values: daily is set, too"),
+        ({"daily": "soon"}, "slices.daily: expected the time of the first slice, such as 2026-01-01; found 'soon'"),
+        ({"daily": 20260101}, "found 20260101"),
+        ({"daily": "2026-01-01 12:00"}, "is not where a slice begins; such as 2026-01-01"),
+        ({"monthly": "2026-01-15"}, "is not where a slice begins; such as 2026-01"),
+        ({"values": []}, "slices.values: expected a list of names, such as \\[eu, us\\]; found \\[\\]"),
+        ({"values": "eu"}, "expected a list of names"),
+        ({"values": ["eu", "eu"]}, "'eu' is named twice"),
+        ({"values": ["../eu"]}, "'../eu' is not a name"),
+        ({"values": [2026]}, "2026 is not a name; use letters, digits, '-' and '_', and put numbers in quotes"),
+        ({"yearly": 2026}, "slices.yearly: not a setting"),
+    ],
+)
+def test_what_is_no_slice_is_named_with_its_remedy(said: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        validate(Slices, said, "slices")
+
+
+@pytest.mark.parametrize(
+    ("said", "keys"),
+    [
+        ("2026-03-02", ["2026-03-02"]),
+        ("2026-03-01..2026-03-02", ["2026-03-01", "2026-03-02"]),
+        ("2026-03-02..", ["2026-03-02", "2026-03-03"]),
+        ("..2026-03-01", ["2026-03-01"]),
+        ("last", ["2026-03-03"]),
+        ("all", ["2026-03-01", "2026-03-02", "2026-03-03"]),
+        ("2026-03-03,2026-03-01", ["2026-03-01", "2026-03-03"]),
+    ],
+)
+def test_a_text_chooses_slices(said: str, keys: list[str]) -> None:
+    assert DAILY.choose(said, NOW) == keys
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("2026-03-04", "there is no slice '2026-03-04'; there are 2026-03-01, 2026-03-02, 2026-03-03"),
+        ("2026-03-03..2026-03-01", "2026-03-03 comes after 2026-03-01; write the first one first"),
+        ("", "there is no slice ''"),
+    ],
+)
+def test_a_slice_that_is_not_there_is_named(said: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        DAILY.choose(said, NOW)
+    with pytest.raises(ConfigError, match="the first one, 2026-03-01, is not over yet"):
+        DAILY.choose("all", datetime(2026, 3, 1, 23, tzinfo=UTC))
+
+
+def test_the_key_is_put_in_place_of_every_hole() -> None:
+    source = Source(path="raw/{slice:%Y/%m}/{slice}/*.parquet")
+    assert has_slices(source)
+    assert DAILY.place(source, "2026-03-02").path == "raw/2026/03/2026-03-02/*.parquet"
+    joined = Source(
+        kind="mixed",
+        options={"parts": [{"images": "photos/{slice}"}, {"table": {"callable": "pkg.mod:rows({slice:%d})"}}]},
+    )
+    placed = DAILY.place(joined, "2026-03-02")
+    assert placed.options["parts"] == [{"images": "photos/2026-03-02"}, {"table": {"callable": "pkg.mod:rows(02)"}}]
+    DAILY.check_source(joined)
+
+
+@pytest.mark.parametrize(
+    ("slices", "path", "message"),
+    [
+        (DAILY, "raw/*.parquet", "nothing in the source says where a slice is; write {slice} in its path"),
+        (
+            DAILY,
+            "raw/{slice:%Y/%m}/",
+            "{slice:%Y/%m} is 2026/03 for 2026-03-01 as well as for 2026-03-02; write a form",
+        ),
+        (DAILY, "raw/{slice:%m-%d}/", "{slice:%m-%d} is 03-01 for 2026-03-01 as well as for 2027-03-01"),
+        (Slices(hourly="2026-01-01"), "raw/{slice:%m-%d-%H}/", "for 2026-01-01-00 as well as for 2027-01-01-00"),
+        (Slices(values=("a", "b")), "raw/{slice:%Y}/", "{slice:%Y} is a form of times, but the slices are names"),
+    ],
+)
+def test_a_place_that_two_slices_share_is_refused(slices: Slices, path: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        slices.check_source(Source(path=path))
+    assert message in str(caught.value)

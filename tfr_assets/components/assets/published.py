@@ -1,0 +1,56 @@
+"""The asset `published`: what readers need of a dataset, in an object store."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import dagster as dg
+
+from tfr_assets.components.attributes import Look
+from tfr_assets.components.failures import reported
+from tfr_assets.components.metadata.progress import counted, logged
+from tfr_assets.units import megabytes
+
+if TYPE_CHECKING:
+    from tfr_assets.writing.publish import Published
+
+_KINDS = {"s3": "s3", "gs": "gcs", "az": "azure"}  # as Dagster calls the icons
+_DESCRIPTION = """Shards, merged files and what describes them, as they lie on this machine, in an object store.
+
+Each file is verified before it is sent, and exists there by its manifest, which comes last. What is there already is \
+not sent again, and what is of an earlier number of shards goes."""
+
+
+def build_published(look: Look, url: str) -> dg.AssetsDefinition:
+    """Returns the asset `published` of a dataset.
+
+    Args:
+        look: The dataset.
+        url: The folder in the store.
+    """
+    dataset = look.dataset
+
+    @dg.asset(
+        **look.asset("published", _DESCRIPTION, {"tensorflow", _KINDS[url.partition("://")[0]]}),
+        deps=[dg.AssetDep(look.key("shards"), partition_mapping=dg.AllPartitionMapping()), look.key("merged")],
+        backfill_policy=dg.BackfillPolicy.single_run(),  # as `raw`
+        automation_condition=look.follows,
+    )
+    def published(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        from tfr_assets.writing.publish import publish
+
+        with reported(dataset=dataset.name):
+            done = publish(dataset.layout.folder, url, counted(logged(context.log.info)), is_locked=True)
+        context.log.info(f"{done.sent} files sent ({megabytes(done.bytes)}), {done.kept} were there, to {done.url}")
+        return dg.MaterializeResult(metadata=_metadata(done))
+
+    return cast(dg.AssetsDefinition, published)
+
+
+def _metadata(done: "Published") -> dict[str, Any]:
+    return {
+        "dagster/uri": done.url,
+        "files_sent": done.sent,
+        "files_kept": done.kept,
+        "files_removed": done.removed,
+        "bytes_sent": done.bytes,
+        "seconds": round(done.seconds, 3),
+    }

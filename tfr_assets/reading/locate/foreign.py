@@ -1,0 +1,91 @@
+"""Files of other origin: those that nothing describes yet, and those that were adopted, whose names follow no rule."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tfr_assets.errors import ConfigError, StaleError
+from tfr_assets.layout import manifest_path, names_alike
+from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.storage.file_names import is_remote
+from tfr_assets.writing.foreign import foreign_sets
+
+_T = TypeVar("_T")
+
+
+def undescribed_files(what: str | os.PathLike[str], split: str | None) -> list[Path]:
+    """Returns the files of a path, all of one set, if none of what lies there has a manifest; else nothing.
+
+    Args:
+        what: As for `locate`.
+        split: Which set, if there are several: a word of its files' names.
+
+    Raises:
+        ConfigError: There are several sets, or none of that split.
+    """
+    if not isinstance(what, str | os.PathLike) or is_remote(str(what)):
+        return []
+    if isinstance(what, str) and not re.search("[/.~]", what):
+        return []
+    path = Path(os.fspath(what).removeprefix("file://")).expanduser()
+    if path.is_file():
+        return [] if manifest_path(path).exists() else [path]
+    if not path.is_dir() or any((path / part).is_dir() for part in ("raw", "shards", "merged", "manifest")):
+        return []
+    sets = foreign_sets(path)
+    return choose_set(sets, split, path) if sets else []
+
+
+def adopted_files(folder: Path, names: Sequence[str], split: str | None) -> list[Path]:
+    """Returns the files of a set in a folder if they were adopted; else nothing.
+
+    Args:
+        folder: Where they are.
+        names: Of all files with a manifest.
+        split: As for `undescribed_files`.
+
+    Raises:
+        ConfigError: As for `undescribed_files`.
+        StaleError: Files are missing, or were added.
+    """
+    if not names or _adopted(folder / min(names)) is None:
+        return []
+    chosen = choose_set(names_alike(names), split, folder)
+    wanted = _adopted(folder / chosen[0])
+    if wanted != len(chosen):
+        raise StaleError(
+            f"{folder} has {len(chosen)} files like {chosen[0]}, and {wanted} were adopted; if it is a copy, copy it "
+            f"again, else remove {folder}/manifest and run `tfr adopt {folder}`"
+        )
+    return [folder / name for name in chosen]
+
+
+def choose_set(sets: Mapping[str, list[_T]], split: str | None, folder: Path) -> list[_T]:
+    """Returns the only set, or that of a split, which is `train` where there are several.
+
+    Args:
+        sets: By what their names are without numbers.
+        split: A word of its names.
+        folder: For messages.
+
+    Raises:
+        ConfigError: Not exactly one is it.
+    """
+    if split is None and len(sets) == 1:
+        return next(iter(sets.values()))
+    found = [alike for alike in sets if (split or "train") in re.findall("[A-Za-z]+", alike)]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{folder} holds several sets of files: {', '.join(sets)}; give a word that one of their names has as "
+            "split=, or the path of one file"
+        )
+    return sets[found[0]]
+
+
+def _adopted(path: Path) -> int | None:
+    """Returns how many files there are in the set that a file was adopted with; None if it was not."""
+    manifest = Manifest.load(path)
+    adopted = manifest.made_from.get("adopted") if manifest else None
+    return adopted["files"] if isinstance(adopted, dict) else None

@@ -1,0 +1,245 @@
+"""The objects below a URL. Each is whole or absent: one that is being sent is not visible before its end."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfr_assets.errors import SourceError, WriteError
+from tfr_assets.storage.objects.failures import store_errors
+from tfr_assets.storage.objects.store import split_url, store_of
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_PART, _MOST_PARTS = 8 << 20, 9_000  # bytes of a part, and how many there may be with room to spare
+_AT_ONCE = 4  # parts that are sent at once: as many are in memory
+
+
+class ChangedError(Exception):
+    """An object is not what a condition said: somebody else wrote or removed it."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What a store says of an object.
+
+    Attributes:
+        size: Bytes.
+        etag: Changes with the object.
+    """
+
+    size: int
+    etag: str
+
+
+@dataclass(frozen=True)
+class ObjectFolder:
+    """The objects below a URL, by keys relative to it.
+
+    Attributes:
+        url: Such as `s3://bucket/prefix`.
+    """
+
+    url: str
+
+    @property
+    def bucket(self) -> str:
+        """URL of the bucket."""
+        return split_url(self.url)[0]
+
+    @property
+    def name(self) -> str:
+        """The last part of the URL's path; nothing of a bucket."""
+        return split_url(self.url)[1].rpartition("/")[2]
+
+    @property
+    def store(self) -> "ObjectStore":
+        """The store; not to be kept, since a forked process needs another."""
+        return store_of(self.bucket)
+
+    def path(self, key: str) -> str:
+        """Returns an object's whole key in the bucket."""
+        prefix = split_url(self.url)[1]
+        return f"{prefix}/{key}".strip("/") if prefix else key
+
+    def url_of(self, key: str) -> str:
+        """Returns an object's URL."""
+        return f"{self.bucket}/{self.path(key)}"
+
+    def stat(self, key: str) -> Stat | None:
+        """Returns what there is under a key, or None.
+
+        Raises:
+            SourceError: The store refused.
+        """
+        with store_errors(self.url_of(key)):
+            try:
+                found = self.store.head(self.path(key))
+            except FileNotFoundError as error:
+                if "NoSuchBucket" in str(error):
+                    raise
+                return None
+        return Stat(found["size"], str(found["e_tag"]))
+
+    def get(self, key: str) -> bytes | None:
+        """Returns an object's content, or None where there is none.
+
+        Raises:
+            SourceError: The store refused.
+        """
+        found = self.get_versioned(key)
+        return found[0] if found else None
+
+    def get_versioned(self, key: str) -> tuple[bytes, str] | None:
+        """Returns an object's content and etag, or None where there is none. Raises as `get`."""
+        with store_errors(self.url_of(key)):
+            try:
+                found = self.store.get(self.path(key))
+                return found.bytes().to_bytes(), str(found.meta["e_tag"])
+            except FileNotFoundError as error:
+                if "NoSuchBucket" in str(error):
+                    raise
+                return None
+
+    def list(self, below: str = "") -> dict[str, Stat]:
+        """Returns the objects right below a key, by name.
+
+        Raises:
+            SourceError: The store refused.
+        """
+        with store_errors(self.url_of(below)):
+            listed = self.store.list_with_delimiter(self.path(below) or None)["objects"]
+        found = {item["path"].rpartition("/")[2]: Stat(item["size"], str(item["e_tag"])) for item in listed}
+        return {name: stat for name, stat in found.items() if name}
+
+    def walk(self) -> dict[str, Stat]:
+        """Returns all objects at any depth, by key. Raises as `list`."""
+        prefix = split_url(self.url)[1]
+        with store_errors(self.url):
+            listed = [item for some in self.store.list(prefix or None) for item in some]
+        start = len(prefix) + 1 if prefix else 0
+        return {item["path"][start:]: Stat(item["size"], str(item["e_tag"])) for item in listed}
+
+    def put(self, key: str, content: bytes) -> None:
+        """Writes an object, whatever was there.
+
+        Raises:
+            WriteError: The store refused.
+        """
+        with self._writing(key):
+            self.store.put(self.path(key), content, use_multipart=False)
+
+    def create(self, key: str, content: bytes) -> str:
+        """Writes an object where there is none, and returns its etag.
+
+        Raises:
+            ChangedError: There is one already, of other content.
+            WriteError: The store refused.
+        """
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        with self._writing(key):
+            try:
+                return str(self.store.put(self.path(key), content, mode="create")["e_tag"])
+            except (AlreadyExistsError, PreconditionError) as error:
+                found = self.get_versioned(key)
+                if found and found[0] == content:  # an answer was lost, and the request was made again
+                    return found[1]
+                raise ChangedError(self.url_of(key)) from error
+
+    def replace(self, key: str, content: bytes, etag: str) -> str:
+        """Writes an object in place of the one with an etag, and returns its new etag.
+
+        Raises:
+            ChangedError: It is another one by now.
+            WriteError: The store refused.
+        """
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        with self._writing(key):
+            try:
+                return str(self.store.put(self.path(key), content, mode={"e_tag": etag})["e_tag"])
+            except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
+                found = self.get_versioned(key)
+                if found and found[0] == content:
+                    return found[1]
+                raise ChangedError(self.url_of(key)) from error
+
+    @contextmanager
+    def uploading(self, key: str, file: Path) -> Iterator[None]:
+        """Sends a local file, and then runs the block; when that ends without an error, the object appears.
+
+        Raises:
+            WriteError: The store refused, or the file cannot be read. Nothing appeared, and no part of it stays.
+        """
+        import obstore
+        from obstore.exceptions import BaseError
+
+        size = file.stat().st_size
+        part = max(_PART, -(-size // _MOST_PARTS))
+        with self._writing(key):
+            writer = obstore.open_writer(self.store, self.path(key), buffer_size=part, max_concurrency=_AT_ONCE)
+        with self._aborting(key, writer):
+            with self._writing(key), file.open("rb", buffering=0) as content:
+                while chunk := content.read(part):
+                    writer.write(chunk)
+            yield
+            with self._writing(key):
+                try:
+                    writer.close()
+                except (FileNotFoundError, BaseError) as error:
+                    # the answer to its end was lost, and the upload is not known any more when it is ended again
+                    if "NoSuchUpload" not in str(error) or not self._holds(key, file):
+                        raise
+
+    def _holds(self, key: str, file: Path) -> bool:
+        """Whether an object is there with the content of a local file."""
+        stat = self.stat(key)
+        if stat is None or stat.size != file.stat().st_size:
+            return False
+        with file.open("rb") as content:
+            return all(
+                content.read(len(chunk)) == bytes(chunk) for chunk in self.store.get(self.path(key)).stream(_PART)
+            )
+
+    @contextmanager
+    def _aborting(self, key: str, writer: object) -> Iterator[None]:
+        """Ends an upload without a trace if the block fails."""
+        try:
+            yield
+        except BaseException as error:
+            try:
+                writer.__exit__(type(error), error, None)  # type: ignore[attr-defined]
+            except Exception as other:  # the store is gone: the error that led here counts
+                error.add_note(f"the upload of {self.url_of(key)} could not be aborted either: {str(other)[:100]}")
+            raise
+
+    def delete(self, keys: Collection[str]) -> None:
+        """Removes objects, if they are there.
+
+        Raises:
+            WriteError: The store refused.
+        """
+        for key in keys:
+            with self._writing(key):
+                try:
+                    self.store.delete(self.path(key))
+                except FileNotFoundError as error:
+                    if "NoSuchBucket" in str(error):
+                        raise
+
+    @contextmanager
+    def _writing(self, key: str) -> Iterator[None]:
+        url = self.url_of(key)
+        try:
+            with store_errors(url, WriteError):
+                yield
+        except SourceError as error:  # of what was read in order to write
+            raise WriteError(str(error)) from error
+        except FileNotFoundError as error:
+            says = str(error).splitlines()[0]
+            raise WriteError(f"{url}: the store does not find what it is to write: {says}") from error
+        except OSError as error:
+            raise WriteError(f"{url}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,64 @@
+"""Folders by URL: which files are in them, how large they are, and what small ones hold."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tfr_assets.storage.objects.folder import ObjectFolder
+from tfr_assets.storage.objects.store import is_reached
+from tfr_assets.storage.raw_files import backend_errors, filesystem
+
+_AT_ONCE = 16  # requests for small files, which wait most of the time
+
+
+def files_in(folder: str) -> dict[str, int | None]:
+    """Returns the names in a folder, and the sizes of files where the listing tells; nothing, if it is not there.
+
+    Raises:
+        SourceError: The storage refuses.
+    """
+    if is_reached(folder):
+        return {name: stat.size for name, stat in ObjectFolder(folder).list().items()}
+    with backend_errors(folder):
+        fs, path = filesystem(folder, {})
+        fs.invalidate_cache()
+        try:
+            return {name.rstrip("/").rpartition("/")[2]: None for name in fs.ls(path, detail=False)}
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+
+
+def contents_of(folder: str, names: Sequence[str]) -> dict[str, bytes]:
+    """Returns what small files hold, by name, fetched several at once.
+
+    Raises:
+        FileNotFoundError: One is not there.
+        SourceError: The storage refuses.
+    """
+    if is_reached(folder):
+        objects = ObjectFolder(folder)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = dict(zip(names, pool.map(objects.get, names), strict=True))
+        if missing := [name for name, content in found.items() if content is None]:
+            raise FileNotFoundError(objects.url_of(missing[0]))
+        return {name: content for name, content in found.items() if content is not None}
+    with backend_errors(folder):
+        fs, path = filesystem(folder, {})
+        fetched = fs.cat([f"{path}/{name}" for name in names])
+    return {name: fetched[f"{path}/{name}"] for name in names}
+
+
+def sizes_of(folder: str, names: Sequence[str]) -> list[int | None]:
+    """Returns files' sizes; None where a storage does not tell.
+
+    Raises:
+        FileNotFoundError: One is not there.
+        SourceError: The storage refuses.
+    """
+    if is_reached(folder):
+        listed = files_in(folder)
+        if missing := [name for name in names if name not in listed]:
+            raise FileNotFoundError(f"{folder}/{missing[0]}")
+        return [listed[name] for name in names]
+    with backend_errors(folder):
+        fs, path = filesystem(folder, {})
+        return list(fs.sizes([f"{path}/{name}" for name in names]))

@@ -1,0 +1,1 @@
+"""Stored files by URL: what stands in for them here, and merging them where they are."""

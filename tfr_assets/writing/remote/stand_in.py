@@ -1,0 +1,194 @@
+"""Files by URL for what works with paths: a local folder that stands in for them.
+
+Small files (manifests, indexes, what describes shards) are fetched into it. A TFRecord file is there with its size
+only, and takes no room; `StandIn.open` reads its bytes from the store, as a stream. So all that compares files with
+manifests, plans and each other works on an object store as on a disk, and says what it finds with the URLs.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfr_assets.errors import ConfigError, DamagedFile, TfrError
+from tfr_assets.layout import index_path, manifest_path
+from tfr_assets.records.frames.compression import HEAD, Opened, PipedInput, detect_compression, open_file
+from tfr_assets.storage.atomic import refusals
+from tfr_assets.storage.objects.folder import ObjectFolder, Stat
+from tfr_assets.storage.objects.multipart import Source
+from tfr_assets.storage.objects.ranges import chunks_of
+from tfr_assets.storage.objects.store import split_url, store_of
+from tfr_assets.storage.pipe import open_piped
+from tfr_assets.storage.spool import open_spool
+
+if TYPE_CHECKING:
+    from tfr_assets.records.examples.inspect import Inspection
+    from tfr_assets.records.frames.examine import FileReport
+    from tfr_assets.records.frames.scan import Fault
+
+_AT_ONCE = 16  # requests for small files
+_BESIDE = {manifest_path(Path("x")).parent.name, index_path(Path("x")).parent.name}  # folders of what is fetched
+_FETCHED = (".json", ".txt")  # files that are fetched, too
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """Paths of this machine in place of paths and URLs.
+
+    Attributes:
+        paths: One for each that was asked for.
+        folders: Local folders, and the URL that each stands in for.
+    """
+
+    paths: tuple[Path, ...]
+    folders: tuple[tuple[Path, str], ...] = ()
+
+    def url(self, path: Path) -> str | None:
+        """Returns what a path stands in for; None: it is the file itself."""
+        for folder, url in self.folders:
+            if path.is_relative_to(folder):
+                return f"{url}/{path.relative_to(folder).as_posix()}".removesuffix("/.")
+        return None
+
+    def source(self, path: Path) -> Source | None:
+        """Returns the object that a path stands in for, as it is now; None: it is a file, or is not there.
+
+        Raises:
+            SourceError: A store refused.
+        """
+        url = self.url(path)
+        folder, _, key = (url or "").rpartition("/")
+        stat = ObjectFolder(folder).stat(key) if url else None
+        return Source(str(url), stat.size, stat.etag) if stat else None
+
+    @contextmanager
+    def open(self, path: Path) -> Iterator[Opened]:
+        """Opens a TFRecord file wherever it is; see `records.frames.compression.Opener`.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        url = self.url(path)
+        if url is None:
+            with open_file(path) as opened:
+                yield opened
+            return
+        size = path.stat().st_size  # FileNotFoundError, if the store has none
+        try:
+            head = b"".join(chunks_of(url, 0, min(HEAD, size)))
+            with open_piped(url, size) as descriptor:
+                compression = detect_compression(head)
+                yield Opened(PipedInput.of(descriptor, size, compression), size, compression)
+        except TfrError as error:
+            if isinstance(error, DamagedFile):
+                raise
+            raise OSError(str(error)) from error
+
+    def names(self, text: str) -> str:
+        """Returns a text with the URLs in place of what stands in for them."""
+        for folder, url in self.folders:
+            text = text.replace(str(folder), url)
+        return text
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Raises errors of the block with the files that are meant."""
+        try:
+            yield
+        except TfrError as error:
+            if (says := self.names(str(error))) == str(error):
+                raise
+            raise type(error)(says) from error
+
+    def report(self, report: "FileReport") -> "FileReport":
+        """Returns a report of the files that are meant."""
+        return replace(
+            report,
+            path=self.names(report.path),
+            faults=tuple(map(self._fault, report.faults)),
+            feature_faults=tuple(map(self._fault, report.feature_faults)),
+        )
+
+    def inspection(self, found: "Inspection") -> "Inspection":
+        """Returns what was found in the file that is meant."""
+        return replace(found, path=self.names(found.path), faults=tuple(map(self._fault, found.faults)))
+
+    def _fault(self, fault: "Fault") -> "Fault":
+        return replace(fault, path=self.names(fault.path), detail=self.names(fault.detail))
+
+
+@contextmanager
+def standing_in(paths: Sequence[Path | str]) -> Iterator[StandIn]:
+    """Yields local paths for paths and URLs, of which nothing is left after the block.
+
+    Args:
+        paths: Files and folders; a string is a URL.
+
+    Raises:
+        ConfigError: There is nothing at a URL.
+        SourceError: A store refused.
+        WriteError: There is no room for what stands in.
+    """
+    with ExitStack() as stack:
+        found: list[Path] = []
+        folders: list[tuple[Path, str]] = []
+        wanted: list[tuple[Path, str]] = []
+        spool = stack.enter_context(open_spool()) if any(isinstance(path, str) for path in paths) else None
+        for number, path in enumerate(paths):
+            if isinstance(path, Path) or spool is None:
+                found.append(Path(path))
+                continue
+            bucket, key = split_url(path)
+            above, _, name = f"{bucket}/{key}".rpartition("/")
+            found.append(spool / str(number) / name)
+            folders.append((spool / str(number), above) if key else (found[-1], bucket))
+            wanted.append((found[-1], f"{bucket}/{key}".rstrip("/")))
+        if spool:
+            pool = stack.enter_context(ThreadPoolExecutor(_AT_ONCE))
+            with refusals(spool):
+                list(pool.map(_fetch, *zip(*wanted, strict=True)))
+        yield StandIn(tuple(found), tuple(folders))
+
+
+def _fetch(path: Path, url: str) -> None:
+    """Makes what stands in for a file or a folder."""
+    store_of(split_url(url)[0])  # says what to install
+    folder = ObjectFolder(url)
+    if objects := folder.walk():
+        _make(folder, {key: stat for key, stat in objects.items() if "/." not in f"/{key}"}, path)
+        return
+    parent, name = ObjectFolder(url.rpartition("/")[0]), path.name
+    stat = parent.stat(name) if split_url(url)[1] else None
+    if stat is None:
+        raise ConfigError(f"there is no file or folder {url}")
+    beside = [str(place(Path(name))) for place in (manifest_path, index_path)]
+    _make(parent, {name: stat, **{key: found for key in beside if (found := parent.stat(key))}}, path.parent)
+
+
+def _make(folder: ObjectFolder, objects: dict[str, Stat], path: Path) -> None:
+    for key, stat in objects.items():
+        (path / key).parent.mkdir(parents=True, exist_ok=True)
+        with (path / key).open("wb") as file:
+            file.truncate(stat.size)
+    wanted = [key for key in objects if _is_small(key)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(lambda key: fetch_file(folder.url_of(key), path / key), wanted):
+            pass
+
+
+def _is_small(key: str) -> bool:
+    return key.endswith(_FETCHED) or (Path(key).parent.name in _BESIDE and key.endswith((".json", ".idx")))
+
+
+def fetch_file(url: str, path: Path) -> None:
+    """Copies an object to a path.
+
+    Raises:
+        SourceError: The store refused.
+        OSError: The file system refused.
+    """
+    with path.open("wb") as file:
+        for chunk in chunks_of(url):
+            file.write(chunk)
