@@ -46,7 +46,7 @@ def defs():
     return dg.Definitions.merge(load_all(find_project(ROOT)), dg.Definitions(executor=build_executor()))
 
 
-if "tfr_assets.components.runs.steps.worker" in sys.modules:
+if {"tfr_assets.components.runs.steps.worker", "tfr_assets.components.runs.celery.app"} & set(sys.modules):
     from tfr_assets.writing import shard as module
 
     write = module.write_shard

@@ -50,8 +50,6 @@ class CeleryEngine(dg.Executor):
         ) -> WatchedResult:
             if not workers:
                 workers.append(Workers(app))
-            return WatchedResult(
-                step.key, _submit_task(app, context, step, queue, priority, known_state), workers[0]
-            )
+            return WatchedResult(step.key, _submit_task(app, context, step, queue, priority, known_state), workers[0])
 
         yield from core_celery_execution_loop(plan_context, execution_plan, step_execution_fn=submit)
