@@ -15,6 +15,17 @@ from urllib.parse import urlsplit
 from tests.waiting import wait_for
 
 SECRET = "a-secret-that-nobody-may-see"
+# A server ends when its input does: also when the tests were killed.
+_SERVE = """
+import os, runpy, sys, threading
+
+def end():
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+threading.Thread(target=end, daemon=True).start()
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
 SERVERS = {"moto": "moto.server", "ministack": "ministack"}
 
 
@@ -37,9 +48,9 @@ def running(name: str, log: Path) -> Iterator[str]:
     }
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", SERVERS[name], *arguments],
+            [sys.executable, "-c", _SERVE, SERVERS[name], *arguments],
             env={**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **settings},
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=log.parent,
+            stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=log.parent,
         )  # fmt: skip
     try:
 
