@@ -78,4 +78,5 @@ def celery_workers(context: dg.InitExecutorContext) -> "Executor":
     from tfr_assets.components.runs.celery.engine import CeleryEngine
     from tfr_assets.components.runs.held_apart import HeldApart
 
-    return HeldApart(CeleryEngine(RetryMode.from_config(context.executor_config["retries"]) or RetryMode.ENABLED))
+    config: Mapping[str, Any] = context.executor_config
+    return HeldApart(CeleryEngine(RetryMode.from_config(config["retries"]) or RetryMode.ENABLED))

@@ -5,5 +5,6 @@ app         what a worker runs: `celery -A tfr_assets.components.runs.celery.app
 engine      Dagster's executor for Celery, which notices workers that are gone
 lost        how it does so
 
-What steps hand over lies in Dagster's storage of artifacts, and data in `$TFR_DATA`: all machines must see both folders.
+What steps hand over lies in Dagster's storage of artifacts, and data in `$TFR_DATA`: all machines must see both
+folders.
 """

@@ -28,6 +28,7 @@ class Workers:
     def __init__(self, app: Celery) -> None:
         self._app = app
         self._active: dict[str, tuple[float, set[str] | None]] = {}
+        self.lost = False  # whether a step was, so that the run will fail
         self.progress = time.monotonic()  # when a step was last taken, or seen to be worked on
 
     def look(self, worker: str) -> tuple[float, set[str] | None]:
@@ -67,6 +68,7 @@ class WatchedResult:
             self._workers.progress = time.monotonic()
             return True
         self._problem = self._problem or self._find_problem()
+        self._workers.lost = self._workers.lost or bool(self._problem)
         return bool(self._problem)
 
     def get(self) -> Any:
@@ -87,6 +89,8 @@ class WatchedResult:
 
     def _find_problem(self) -> str:
         if self._result.state != "STARTED":
+            if self._workers.lost:
+                return f"{self._step} was not begun, because another step was lost"
             waited = time.monotonic() - self._workers.progress
             if waited < LONGEST_WAIT:
                 return ""
@@ -104,6 +108,6 @@ class WatchedResult:
         if self._missed < _LOOKS:
             return ""
         return (
-            f"{self._step} was begun by the worker {worker}, which does not work on it any more: the worker was killed, "
-            "restarted or cut off. Launch the run again: shards that are there are not written again"
+            f"{self._step} was begun by the worker {worker}, which does not work on it any more: the worker was "
+            "killed, restarted or cut off. Launch the run again: shards that are there are not written again"
         )

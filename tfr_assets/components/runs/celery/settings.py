@@ -27,6 +27,7 @@ def app_arguments() -> dict[str, Any]:
         **DEFAULT_CONFIG,
         "task_track_started": True,  # says which worker has a step
         "worker_send_task_events": False,
+        "worker_disable_prefetch": True,  # what a worker only holds ready, its death would keep from others for an hour
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
         "task_publish_retry_policy": _PATIENCE,
