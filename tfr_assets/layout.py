@@ -231,10 +231,14 @@ def set_of(name: str) -> list[str]:
 
 
 def names_alike(names: Iterable[str]) -> dict[str, list[str]]:
-    """Returns names, in order, by what they are without their numbers: a set's differ in nothing else."""
+    """Returns names, in order, by what they are without their numbers: a set's differ in nothing else.
+
+    Of `00001-of-00004`, the second number stays: sets of other numbers of files are others.
+    """
     found: dict[str, list[str]] = {}
     for name in sorted(names):
-        found.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+        alike = re.sub(r"(-of-\d+)|\d+", lambda number: number[1] or "#", name)
+        found.setdefault(alike, []).append(name)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -190,6 +191,67 @@ def test_sets_with_and_without_manifests_are_not_mixed(folder: Path) -> None:
         tfr_assets.adopt(folder / "nowhere")
 
 
+def of_four(folder: Path, of: str = "00004", first: int = 0) -> list[Path]:
+    names = [f"some-{first + part:05}-of-{of}.tfrecord" for part in range(4)]
+    return [write_foreign(folder / name, RECORDS[part * 25 : part * 25 + 25]) for part, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_set_whose_names_tell_of_more_files_is_refused(tmp_path: Path, first: int) -> None:
+    *_, last = of_four(tmp_path, first=first)
+    assert len(tfr_assets.open(tmp_path)) == 100
+    last.unlink()
+    for act in (tfr_assets.open, tfr_assets.adopt):
+        with pytest.raises(StaleError, match="3 of the 4 files that their names tell of"):
+            act(tmp_path)
+    assert not (tmp_path / "manifest").exists()
+
+
+def test_sets_of_other_numbers_of_files_are_others(tmp_path: Path) -> None:
+    of_four(tmp_path)
+    for part in range(2):
+        write_foreign(tmp_path / f"some-{part:05}-of-00002.tfrecord", RECORDS[part * 50 : part * 50 + 50])
+    with pytest.raises(ConfigError, match="holds several sets of files"):
+        tfr_assets.open(tmp_path)
+
+
+def test_one_adopted_file_does_not_stand_for_its_set(tmp_path: Path) -> None:
+    first, *others = of_four(tmp_path)
+    tfr_assets.adopt(first)
+    assert len(tfr_assets.open(first)) == 25
+    with pytest.raises(StaleError, match=f"has {others[0].name} beside {first.name}, with which it was not adopted"):
+        tfr_assets.open(tmp_path)
+    for other in others:
+        other.unlink()
+    with pytest.raises(StaleError, match="1 of the 4 files"):
+        tfr_assets.open(tmp_path)
+
+
+def test_a_file_added_after_adopting_is_noticed(folder: Path) -> None:
+    tfr_assets.adopt(folder)
+    write_foreign(folder / "part-4.tfrecord", RECORDS[:3])
+    with pytest.raises(StaleError, match=r"has part-4.tfrecord beside part-0.tfrecord, with which it was not adopted"):
+        tfr_assets.open(folder)
+
+
+def test_files_written_here_whose_manifests_are_gone_are_not_foreign(tmp_path: Path) -> None:
+    tfr_assets.write([{"s": "text", "b": True}] * 4, tmp_path / "ours", shards=2)
+    shutil.rmtree(tmp_path / "ours" / "manifest")
+    for act in (tfr_assets.open, tfr_assets.adopt):
+        with pytest.raises(StaleError, match="and none of their manifests"):
+            act(tmp_path / "ours")
+
+
+def test_the_index_of_another_tool_stays(folder: Path) -> None:
+    other = folder / "index" / "part-1.tfrecord.idx"
+    other.parent.mkdir()
+    other.write_text("theirs")
+    with pytest.raises(ConfigError, match=r"part-1.tfrecord.idx is there already"):
+        tfr_assets.adopt(folder)
+    assert other.read_text() == "theirs" and not (folder / "manifest").exists()
+    assert [path.name for path in other.parent.iterdir()] == [other.name]
+
+
 @given(
     kinds=st.tuples(*[st.sampled_from([int, float, bytes])] * 3), data=st.data(), count=st.integers(1, 40),
 )  # fmt: skip
@@ -265,5 +327,6 @@ def test_the_command_adopts(folder: Path) -> None:
         for path in (folder / made).iterdir():
             path.unlink()
         (folder / made).rmdir()
+    (folder / "feature_spec.json").unlink()
     shown = tfr("adopt", folder)
     assert shown.returncode == 0 and "words" in shown.stdout and "some records" in shown.stdout

@@ -34,10 +34,10 @@ def adopt(path: str | os.PathLike[str], *, max_record_bytes: int | None = None) 
         The manifests of the files that were adopted.
 
     Raises:
-        ConfigError: There is no such file or folder, or no TFRecord file in it.
+        ConfigError: There is no such file or folder, or no TFRecord file in it; or another index is there already.
         DamagedFile: A file is damaged; the message says which, at which record and byte. Nothing is written.
         SchemaError: Records are no tf.Examples, or not of one kind. Nothing is written.
-        StaleError: Some files of a set have manifests, and others do not.
+        StaleError: Some files of a set have manifests, and others do not; or files of it are missing.
         WriteError: The file system refused.
     """
     from tfr_assets.layout import feature_spec_path, index_path, manifest_path
@@ -46,7 +46,7 @@ def adopt(path: str | os.PathLike[str], *, max_record_bytes: int | None = None) 
     from tfr_assets.records.frames.manifest import IndexChecksum
     from tfr_assets.records.kernels.crc32c import crc32c
     from tfr_assets.storage.atomic import refusals, write_atomically
-    from tfr_assets.writing.foreign import foreign_sets
+    from tfr_assets.writing.foreign import adopting_again, foreign_sets
     from tfr_assets.writing.shard import save_feature_spec
 
     place = Path(path).expanduser().absolute()
@@ -54,23 +54,28 @@ def adopt(path: str | os.PathLike[str], *, max_record_bytes: int | None = None) 
     for files in sets.values():
         if known := [file for file in files if manifest_path(file).exists()]:
             raise StaleError(
-                f"{known[0]} has a manifest, but {sorted({*files} - {*known})[0].name} has none; remove "
-                f"{known[0].parent}/manifest to adopt all of them, if none was written here"
+                f"{known[0]} has a manifest, but {sorted({*files} - {*known})[0].name} has none; to adopt all of them, "
+                f"if none was written here, {adopting_again(known[0].parent)}"
             )
     surveyed: dict[str, tuple[list[Path], list[Surveyed]]] = {}
     for alike, files in sets.items():
         made_from = {"adopted": {"alike": alike, "files": len(files)}}
         surveyed[alike] = files, survey(files, made_from, max_record_bytes)[1]
     adopted: dict[Path, Manifest] = {}
+    indexes: dict[Path, bytes] = {}
     for files, found in surveyed.values():
         for file, each in zip(files, found, strict=True):
             lines = bytes(index_lines(each.sizes, 0))
-            checksum = IndexChecksum(len(lines), crc32c(lines, 0))
-            adopted[file] = replace(each.manifest, index=checksum)
-            with refusals(file.parent):
-                for made in (index_path(file), manifest_path(file)):
-                    made.parent.mkdir(exist_ok=True)
-                write_atomically(index_path(file), lines)
+            adopted[file] = replace(each.manifest, index=IndexChecksum(len(lines), crc32c(lines, 0)))
+            indexes[index_path(file)] = lines
+    for path, lines in indexes.items():
+        if path.exists() and path.read_bytes() != lines:
+            raise ConfigError(f"{path} is there already, and is not the index that {path.stem} gets here; move it away")
+    for path, lines in indexes.items():
+        with refusals(path.parent):
+            for folder in (path.parent, manifest_path(path.parent.parent / path.stem).parent):
+                folder.mkdir(exist_ok=True)
+            write_atomically(path, lines)
     for file, manifest in adopted.items():  # when all indexes are there: a set with some manifests is nobody's
         manifest.save(file)
     if place.is_dir() and len(sets) == 1 and not feature_spec_path(place).exists():

@@ -10,7 +10,7 @@ from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import manifest_path, names_alike
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.file_names import is_remote
-from tfr_assets.writing.foreign import foreign_sets
+from tfr_assets.writing.foreign import adopting_again, check_complete, foreign_sets, sets_in
 
 _T = TypeVar("_T")
 
@@ -24,6 +24,7 @@ def undescribed_files(what: str | os.PathLike[str], split: str | None) -> list[P
 
     Raises:
         ConfigError: There are several sets, or none of that split.
+        StaleError: As for `foreign_sets`.
     """
     if not isinstance(what, str | os.PathLike) or is_remote(str(what)):
         return []
@@ -57,8 +58,15 @@ def adopted_files(folder: Path, names: Sequence[str], split: str | None) -> list
     if wanted != len(chosen):
         raise StaleError(
             f"{folder} has {len(chosen)} files like {chosen[0]}, and {wanted} were adopted; if it is a copy, copy it "
-            f"again, else remove {folder}/manifest and run `tfr adopt {folder}`"
+            f"again, else {adopting_again(folder)}"
         )
+    beside = next((alike for alike in sets_in(folder).values() if chosen[0] in alike), chosen)
+    if added := sorted({*beside} - {*chosen}):
+        raise StaleError(
+            f"{folder} has {added[0]} beside {chosen[0]}, with which it was not adopted; move it elsewhere, or "
+            f"{adopting_again(folder)}"
+        )
+    check_complete(folder, chosen)
     return [folder / name for name in chosen]
 
 
