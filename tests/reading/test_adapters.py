@@ -226,7 +226,7 @@ class TestKeras:
     @pytest.mark.parametrize("size", [0, -3, "100", 2.5, True])
     def test_sizes_that_are_no_positive_integers_are_refused(self, dense: Dataset, size: Any) -> None:
         pytest.importorskip("keras", reason="the package `keras` is not installed")
-        with pytest.raises(ConfigError, match="batch_size=.* must be a positive integer"):
+        with pytest.raises(ConfigError, match=r"batch_size=.* must be a positive integer"):
             dense.keras(size, "id")
 
     @pytest.mark.parametrize("column", ["text", "x2"])
