@@ -214,6 +214,21 @@ class TestKeras:
         inputs, target = dense.keras(16, ["pair"], "y")[6]
         assert inputs["pair"].shape == (5, 2) and target.shape == (5,)
 
+    def test_batches_end_as_sequences_do(self, dense: Dataset) -> None:
+        pytest.importorskip("keras", reason="the package `keras` is not installed")
+        batches = dense.keras(16, "id")
+        assert [len(found) for (found,) in batches] == [16] * 6 + [5]
+        assert batches[-1][0].tolist() == batches[6][0].tolist()
+        for index in (7, -8):
+            with pytest.raises(IndexError, match=rf"there is no batch {index}; an epoch has 7"):
+                batches[index]
+
+    @pytest.mark.parametrize("size", [0, -3, "100", 2.5, True])
+    def test_sizes_that_are_no_positive_integers_are_refused(self, dense: Dataset, size: Any) -> None:
+        pytest.importorskip("keras", reason="the package `keras` is not installed")
+        with pytest.raises(ConfigError, match=r"batch_size=.* must be a positive integer"):
+            dense.keras(size, "id")
+
     @pytest.mark.parametrize("column", ["text", "x2"])
     def test_what_a_model_cannot_take_is_refused(self, dense: Dataset, column: str) -> None:
         pytest.importorskip("keras", reason="the package `keras` is not installed")

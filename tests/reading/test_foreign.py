@@ -330,3 +330,89 @@ def test_the_command_adopts(folder: Path) -> None:
     (folder / "feature_spec.json").unlink()
     shown = tfr("adopt", folder)
     assert shown.returncode == 0 and "words" in shown.stdout and "some records" in shown.stdout
+
+
+def sequence(number: int, lists: dict[str, list[list[Any]]], **context: list[Any]) -> bytes:
+    steps = {name: tf.train.FeatureList(feature=[feature(step) for step in found]) for name, found in lists.items()}
+    features = tf.train.Features(feature={"c": feature([number]), **{n: feature(v) for n, v in context.items()}})
+    of_lists = tf.train.FeatureLists(feature_list=steps)
+    return bytes(tf.train.SequenceExample(context=features, feature_lists=of_lists).SerializeToString())
+
+
+def test_feature_lists_that_come_late_are_not_lost(tmp_path: Path) -> None:
+    late = [sequence(i, {"s": [[i, i], [7]]}) for i in range(20, 40)]
+    path = write_foreign(tmp_path / "some.tfrecord", [*({"c": [i]} for i in range(20)), *late])
+    tfr_assets.adopt(path)
+    opened = tfr_assets.open(path)
+    assert [(f.name, f.sequence, f.optional) for f in opened.features.features] == [
+        ("c", False, False),
+        ("s", True, True),
+    ]
+    (batch,) = tfr_assets.read(path)
+    assert batch["c"].numpy().tolist() == list(range(40))
+    assert batch["s"].to_list() == [[[i, i], [7]] if i >= 20 else [] for i in range(40)]
+    assert all(report.ok for report in tfr_assets.verify(path))
+
+
+def test_a_feature_that_is_a_list_elsewhere_is_refused(tmp_path: Path) -> None:
+    for number, late in enumerate([sequence(0, {"c": [[1]]}), sequence(0, {"s": [[1]]}, s=[1])]):
+        path = write_foreign(tmp_path / f"some-{number}x.tfrecord", [*({"c": [i]} for i in range(20)), late])
+        with pytest.raises(SchemaError, match=rf"{path}: record 20: '[cs]' is a feature of some .* list of others"):
+            tfr_assets.adopt(path)
+
+
+def test_features_without_a_name_are_written_and_not_adopted(tmp_path: Path) -> None:
+    records = [{"": [i], "c": [i]} for i in range(3)]
+    written = tfr_assets.write((example(record).SerializeToString() for record in records), tmp_path / "out.tfrecord")
+    assert written.manifests[0].features is None and written.manifests[0].records == 3
+    path = write_foreign(tmp_path / "foreign" / "some.tfrecord", [*RECORDS[:20], *records])
+    with pytest.raises(SchemaError, match=rf"{path}: a feature has an empty name"):
+        tfr_assets.adopt(path)
+
+
+def test_features_that_hold_nothing_are_absent(tmp_path: Path) -> None:
+    empty = tf.train.Example(features=tf.train.Features(feature={"id": tf.train.Feature(), "n": feature([3])}))
+    for records in ([empty.SerializeToString(), {"id": [1], "n": [4]}], [*[{"id": [1], "n": [4]}] * 20, empty]):
+        serialized = [each.SerializeToString() if isinstance(each, tf.train.Example) else each for each in records]
+        path = write_foreign(tmp_path / "some.tfrecord", serialized)
+        assert {record["id"] for record in tfr_assets.open(path)} == {None, 1}
+
+
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    from tfr_assets.records.examples import survey
+
+    reads: list[Path] = []
+    read = survey._read
+    monkeypatch.setattr(survey, "_read", lambda path, *args: (reads.append(path), read(path, *args))[1])
+    return reads
+
+
+def test_files_of_many_kinds_of_records_are_read_three_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [{"c": [i], f"only{i // 200:02d}": [i]} for i in range(60 * 200)]
+    half = len(records) // 2
+    for part in range(2):
+        write_foreign(tmp_path / f"some-{part}.tfrecord", records[part * half : part * half + half])
+    reads = count_reads(monkeypatch)
+    opened = tfr_assets.open(tmp_path)
+    assert len(reads) == 3 * 2
+    assert len(opened.features.features) == 61 and values(opened[5432]) == {"c": [5432], "only27": [5432]}
+
+
+def test_records_that_all_have_names_of_their_own_are_no_table(tmp_path: Path) -> None:
+    path = write_foreign(tmp_path / "some.tfrecord", [{f"{i}-{n}": [i] for n in range(20)} for i in range(700)])
+    with pytest.raises(SchemaError, match=rf"{path}: record \d+ .* more than 10200 features, .*names"):
+        tfr_assets.adopt(path)
+    written = tfr_assets.write([b"\x0a\x00", path.read_bytes()], tmp_path / "out.tfrecord")
+    assert written.manifests[0].features is None
+
+
+def test_long_features_are_counted_and_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfr_assets.records.examples import wire
+
+    def refused(*_: object) -> None:
+        raise AssertionError("values are decoded")
+
+    monkeypatch.setattr(wire, "_values", refused)
+    numbers = np.random.default_rng(1).integers(-(2**40), 2**40, 100_000).tolist()
+    path = write_foreign(tmp_path / "some.tfrecord", [{"n": numbers, "f": [0.5] * 9}] * 2)
+    assert [(f.name, f.shape) for f in tfr_assets.open(path).features.features] == [("f", (9,)), ("n", (100_000,))]

@@ -75,15 +75,29 @@ def test_epochs_have_orders_of_their_own_and_all_records(folder: str) -> None:
     assert ids(made(folder, repeat=2)) == found != ids(made(folder, repeat=2, seed=4))
 
 
-@pytest.mark.parametrize("change", ["data", "seed", "batch_size"])
-def test_a_checkpoint_of_other_batches_is_refused(folder: str, tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        "data",
+        {"seed": 5},
+        {"batch_size": 5},
+        {"drop_remainder": True},
+        {"shuffle": False},
+        {"repeat": 2},
+        {"shard": (0, 2)},
+    ],
+    ids=str,
+)
+def test_a_checkpoint_of_other_batches_is_refused(folder: str, tmp_path: Path, change: Any) -> None:
     batches = iter(made(folder))
     next(batches)
     path = tf.train.Checkpoint(batches=batches).save(str(tmp_path / "saved"))
     if change == "data":
         other = made(str(write_dataset(rows().take(list(reversed(range(ROWS)))), tmp_path).folder))
     else:
-        other = tfr_assets.read(folder, reader="resumable", **{"batch_size": 7, "shuffle": 20, "seed": 3, change: 5})
+        other = tfr_assets.read(
+            folder, reader="resumable", **{"batch_size": 7, "shuffle": 20, "seed": 3, "repeat": 1, **change}
+        )
     again = iter(other)
     tf.train.Checkpoint(batches=again).restore(path)
     with pytest.raises(tf.errors.InvalidArgumentError, match="checkpoint is of other data"):

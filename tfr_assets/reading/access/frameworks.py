@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from tfr_assets.packages import need
-from tfr_assets.reading.access.options import BatchInto, Even
+from tfr_assets.reading.access.options import BatchInto, Even, positive_integer
 from tfr_assets.reading.access.order import Order, Shuffle
 
 if TYPE_CHECKING:
@@ -119,11 +119,13 @@ class InFrameworks(ABC):
 
         Raises:
             MissingPackage: Keras is not installed.
-            ConfigError: There is no such column or order, or a column has no arrays of one shape.
+            ConfigError: There is no such column or order, a column has no arrays of one shape, or `batch_size` is no
+                positive integer.
         """
         need("keras", "Keras", "`keras`", "`pip install keras`")
         from tfr_assets.reading.adapters.keras_batches import KerasBatches
 
+        batch_size = positive_integer("batch_size", batch_size)
         names = [inputs] if isinstance(inputs, str) else [*inputs]
         take = self._in_order("numpy", [*names, *([target] if target else [])], shuffle, seed)
         return KerasBatches(take, len(self), batch_size, inputs, target, epoch)

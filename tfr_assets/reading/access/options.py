@@ -31,10 +31,7 @@ class BatchOptions:
 
     def __post_init__(self) -> None:
         for option in ("batch_size", "workers") if self.epochs is None else ("batch_size", "workers", "epochs"):
-            value = getattr(self, option)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise ConfigError(f"{option}={value!r} must be a positive integer")
-            object.__setattr__(self, option, int(value))
+            object.__setattr__(self, option, positive_integer(option, getattr(self, option)))
         shard: object = (0, 1) if self.shard is None else self.shard
         if isinstance(shard, tuple | list):
             shard = tuple(int(part) if isinstance(part, np.integer) else part for part in shard)
@@ -53,6 +50,17 @@ class BatchOptions:
     def skip(self) -> bool:
         """Whether damaged records are left out."""
         return self.on_error == "skip"
+
+
+def positive_integer(option: str, value: object) -> int:
+    """Returns an option's value.
+
+    Raises:
+        ConfigError: It is no integer above 0.
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"{option}={value!r} must be a positive integer")
+    return int(value)
 
 
 def check_on_error(on_error: object) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, OutOfRange
 
 
 class KerasBatches(keras.utils.PyDataset):
@@ -46,7 +46,9 @@ class KerasBatches(keras.utils.PyDataset):
         return -(-self._size // self._batch_size)
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
-        first = index * self._batch_size
+        if not -len(self) <= index < len(self):
+            raise OutOfRange(f"there is no batch {index}; an epoch has {len(self)}, from 0 on")
+        first = index % len(self) * self._batch_size
         columns = self._take(self.epoch, first, min(self._size, first + self._batch_size))
         inputs = (
             columns[self._inputs] if isinstance(self._inputs, str) else {each: columns[each] for each in self._inputs}

@@ -58,7 +58,7 @@ def resumable(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
             if not 0 <= number - start < most:
                 raise ConfigError(
                     f"the iterator's checkpoint is of other data than {files.paths[0]} …, or of another batch size, "
-                    "shuffle, seed, share or number of epochs; read with the same, or start anew"
+                    "drop_remainder, shuffle, seed, share or number of epochs; read with the same, or start anew"
                 )
             if not hasattr(own, "decoder"):
                 own.decoder = new_decoder()
@@ -89,5 +89,8 @@ def resumable(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
 
 def _start_of(files: RecordFiles, options: ReadOptions) -> int:
     """Returns the number of the first batch."""
-    known = [fingerprint_of(files), options.batch_size, options.shuffle, options.seed, options.shard, options.repeat]
+    known = [
+        fingerprint_of(files), options.batch_size, options.drop_remainder, options.shuffle, options.seed, options.shard,
+        options.repeat,
+    ]  # fmt: skip
     return int(hashlib.sha256(repr(known).encode()).hexdigest(), 16) % _FIRSTS * _SPACE

@@ -1,11 +1,12 @@
 """TFRecord files of other origin: what they hold, found by reading them, as a manifest would say it.
 
 A feature spec is inferred from a few records of each file. Then all records are checked against it by compiled code;
-those that do not fit widen it, until all do. So no record is decoded here that tells nothing new.
+those that do not fit widen it. What was widened admits all that fitted before: so files are read three times at most.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfr_assets.errors import DamagedFile, SchemaError
-from tfr_assets.records.examples.wire import Decoded, decode_record
+from tfr_assets.errors import ConfigError, DamagedFile, SchemaError
+from tfr_assets.records.examples.measure import Measured, measure_record
 from tfr_assets.records.frames.compression import detect_compression, open_input
 from tfr_assets.records.frames.manifest import FRAMING, Manifest, Mark
 from tfr_assets.records.frames.marks import SPAN
@@ -28,7 +29,8 @@ from tfr_assets.units import MAX_RECORD_BYTES
 
 _SAMPLE = 10  # records of each file
 _NAMED = 5  # faults
-_STEPS = "steps"
+_AT_ONCE = 256  # records checked before those that do not fit widen the spec
+_MOST_NEW = 10_000  # features that the first records do not have
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "bytes": pa.binary()}
 
 
@@ -96,35 +98,37 @@ class Inference:
         self._records = 0
         self._features: dict[str, _Seen] = {}
 
-    def add(self, record: Decoded) -> None:
+    def add(self, record: Sequence[tuple[str, Measured]]) -> None:
         """Takes another record into account.
 
         Raises:
             SchemaError: It has a feature that is a feature list in others.
         """
         self._records += 1
-        for name, (kind, values) in record.items():
+        for name, found in record:
             seen = self._features.setdefault(name, _Seen())
-            is_list = kind.startswith(_STEPS)
-            if seen.is_list not in (None, is_list):
+            if not found.is_list and not found.kinds:
+                continue  # parsers take it as absent
+            if seen.is_list not in (None, found.is_list):
                 raise SchemaError(f"{name!r} is a feature of some records and a feature list of others; write one kind")
-            seen.is_list = is_list
+            seen.is_list = found.is_list
             seen.records += 1
-            if values or kind not in ("bytes", _STEPS):  # as which what is empty is parsed
-                seen.values.kinds.update(kind.removeprefix(f"{_STEPS} of ").split(" and "))
-            for some in values if is_list else [values]:
-                seen.values.add(len(some))  # type: ignore[arg-type]
+            seen.values.kinds |= found.kinds
+            for count in found.counts:
+                seen.values.add(count)
 
     def spec(self) -> FeatureSpec:
         """Returns how such records are parsed: one value each is a scalar, as many in each record a fixed shape.
 
         Raises:
-            SchemaError: A feature is of several kinds, or there is none.
+            SchemaError: A feature is of several kinds or has no name, or there is none.
         """
         if not self._features:
             raise SchemaError(
                 "the records have no features, or there are no records, so that nothing says what they hold"
             )
+        if "" in self._features:
+            raise SchemaError("a feature has an empty name, so that it cannot be asked for; give it one in its writer")
         schema, sequence = {}, []
         for name, seen in sorted(self._features.items()):
             schema[name] = seen.values.arrow_type(name)
@@ -138,7 +142,7 @@ class Inference:
 def survey(
     paths: Sequence[Path], made_from: dict[str, Any], max_record_bytes: int | None = None
 ) -> tuple[FeatureSpec, list[Surveyed]]:
-    """Reads files to their ends, at least twice, and says what they hold.
+    """Reads files to their ends, twice or three times, and says what they hold.
 
     Args:
         paths: Files of one kind of records, of any origin.
@@ -151,17 +155,15 @@ def survey(
     """
     inference, limit = Inference(), max_record_bytes or MAX_RECORD_BYTES
     opened = [_read(path, _Sampler(path, inference), limit) for path in paths]
-    while True:
+    with _naming(paths[0] if len(paths) == 1 else f"{paths[0]} …"):
         spec = inference.spec()
-        misfits = [_Misfits(path, inference, spec) for path in paths]
-        again = [
-            _read(path, each, limit, _marks_of(first.sizes))
-            for path, each, first in zip(paths, misfits, opened, strict=True)
-        ]
-        if not (wrong := next((each for each in misfits if each.first), None)):
-            break
-        if inference.spec() == spec:
-            raise SchemaError(f"{wrong.first}; its file cannot be read with the others")
+    most, widened = len(spec.features) + _MOST_NEW, True
+    while widened:
+        again, widened = [], False
+        for path, first in zip(paths, opened, strict=True):
+            misfits = _Misfits(path, inference, spec, most)
+            again.append(_read(path, misfits, limit, _marks_of(first.sizes)))
+            widened, spec = widened or misfits.spec is not spec, misfits.spec
     found = []
     for path, first, last in zip(paths, opened, again, strict=True):
         if (first.scan.digest, first.scan.records) != (last.scan.digest, last.scan.records):
@@ -210,45 +212,86 @@ class _Sampler:
         self._path, self._inference, self._left = path, inference, _SAMPLE
 
     def __call__(self, buffer: np.ndarray, frames: np.ndarray, _offset: int) -> None:
-        for start, size, number in frames[: self._left].tolist():
-            self._inference.add(decoded(self._path, number, buffer[start : start + size].tobytes()))
-            self._left -= 1
+        some = frames[: self._left]
+        for frame in some:
+            _add(self._inference, self._path, buffer, frame)
+        self._left -= len(some)
 
 
 class _Misfits:
     """Takes the records into account that do not fit a spec.
 
+    Args:
+        path: Their file.
+        inference: Where they are added.
+        spec: The spec.
+        most: Features of a spec.
+
     Attributes:
-        first: What is wrong with the first of them; empty: all fit.
+        spec: The spec that records fit: the same, unless there were some that do not.
     """
 
-    def __init__(self, path: Path, inference: Inference, spec: FeatureSpec) -> None:
-        self._path, self._inference, self._checker, self._seen = path, inference, FeatureChecker(spec), 0
-        self.first = ""
+    def __init__(self, path: Path, inference: Inference, spec: FeatureSpec, most: int) -> None:
+        self._path, self._inference, self._most = path, inference, most
+        self._use(spec)
+
+    def _use(self, spec: FeatureSpec) -> None:
+        self.spec, self._checker = spec, FeatureChecker(spec, _AT_ONCE, feature_lists=True)
 
     def __call__(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
-        self._checker.visit(buffer, frames, offset)
-        for record, at, text in self._checker.problems[self._seen :]:
-            row = int(np.searchsorted(frames[:, 2], record))
-            start, size, _ = frames[row].tolist()
-            self._inference.add(decoded(self._path, record, buffer[start : start + size].tobytes()))
-            self.first = self.first or f"{self._path}: record {record} at byte {at} {text}"
-        self._seen = len(self._checker.problems)
+        for row in range(0, len(frames), _AT_ONCE):
+            some = frames[row : row + _AT_ONCE]
+            self._checker.visit(buffer, some, offset)
+            if problems := self._checker.problems:
+                self._widen(buffer, some, problems)
+
+    def _widen(self, buffer: np.ndarray, frames: np.ndarray, problems: list[tuple[int, int, str]]) -> None:
+        """Goes on with a spec that admits records that do not fit.
+
+        Raises:
+            SchemaError: None does.
+        """
+        rows = np.searchsorted(frames[:, 2], [record for record, _, _ in problems])
+        for frame in frames[rows]:
+            _add(self._inference, self._path, buffer, frame)
+        record, at, text = problems[0]
+        where = f"{self._path}: record {record} at byte {at}"
+        with _naming(self._path):
+            spec = self._inference.spec()
+        if spec == self.spec:
+            raise SchemaError(f"{where} {text}; its file cannot be read with the others")
+        if len(spec.features) > self._most:
+            raise SchemaError(
+                f"{where} {text}: with it there are more than {self._most} features, as where names are data; write "
+                "such names as values"
+            )
+        self._use(spec)
 
 
-def decoded(path: Path, record: int, payload: bytes) -> Decoded:
-    """Returns what a record holds.
+def _add(inference: Inference, path: Path, buffer: np.ndarray, frame: np.ndarray) -> None:
+    """Takes a record into account.
 
     Raises:
-        SchemaError: It is no tf.Example.
+        SchemaError: It is no tf.Example, or has a feature that is a feature list in others.
     """
-    found = decode_record(payload)
+    start, size, record = frame.tolist()
+    found = measure_record(buffer[start : start + size])
     if found is None:
         raise SchemaError(
             f"{path}: record {record} is neither a tf.Example nor a tf.SequenceExample; only its bytes can be read, "
             "with tf.data.TFRecordDataset"
         )
-    return found
+    with _naming(f"{path}: record {record}"):
+        inference.add(found)
+
+
+@contextmanager
+def _naming(where: object) -> Iterator[None]:
+    """Says of which records an error is: it may be one of the options that specs written here have."""
+    try:
+        yield
+    except (ConfigError, SchemaError) as error:
+        raise SchemaError(f"{where}: {error}") from error
 
 
 def _marks_of(sizes: np.ndarray) -> list[int]:

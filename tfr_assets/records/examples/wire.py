@@ -5,13 +5,16 @@ Beside the kernels, because it needs no feature spec and gives what is there, of
 
 import struct
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 Values = list[int] | list[float] | list[bytes]
 Steps = list[Values]
 Decoded = dict[str, tuple[str, Values | Steps]]
 """Kind and values by feature; of a feature list, such as `steps of int64`, the values of each step."""
 
-_KINDS = {1: "bytes", 2: "float32", 3: "int64"}
+Part = TypeVar("Part", bytes, memoryview)
+Value = TypeVar("Value")
+KINDS = {1: "bytes", 2: "float32", 3: "int64"}
 
 
 def decode_record(payload: bytes) -> Decoded | None:
@@ -20,25 +23,31 @@ def decode_record(payload: bytes) -> Decoded | None:
     A field that these do not have makes a record another message: parsers skip it, but so take anything for an Example.
     """
     try:
-        return {**_entries(payload, 1, _feature), **_entries(payload, 2, _feature_list)}
+        return {**entries_of(payload, 1, _feature), **entries_of(payload, 2, _feature_list)}
     except (ValueError, IndexError, KeyError, struct.error):
         return None
 
 
-def _entries(payload: bytes, number: int, decode: Callable[[list[bytes]], tuple[str, Values | Steps]]) -> Decoded:
-    """Returns the entries of a map: of the Features in field 1, or of the FeatureLists in field 2."""
-    entries = [entry for part in _messages(payload, number, 2) for entry in _messages(part, 1, 1)]
-    return {b"".join(_messages(entry, 1, 2)).decode(): decode(_messages(entry, 2, 2)) for entry in entries}
+def entries_of(payload: Part, number: int, decode: Callable[[list[Part]], Value]) -> dict[str, Value]:
+    """Returns the entries of a map: of the Features in field 1, or of the FeatureLists in field 2.
+
+    Raises:
+        ValueError: There is another field, or none ends where it must.
+        IndexError: A number ends too early.
+        KeyError: A field is of no known type.
+    """
+    entries = [entry for part in messages_of(payload, number, 2) for entry in messages_of(part, 1, 1)]
+    return {b"".join(messages_of(entry, 1, 2)).decode(): decode(messages_of(entry, 2, 2)) for entry in entries}
 
 
 def _feature_list(parts: list[bytes]) -> tuple[str, Steps]:
-    steps = [_feature([feature]) for part in parts for feature in _messages(part, 1, 1)]
+    steps = [_feature([feature]) for part in parts for feature in messages_of(part, 1, 1)]
     kinds = sorted({kind for kind, _ in steps})
     return f"steps of {' and '.join(kinds)}" if kinds else "steps", [values for _, values in steps]
 
 
 def _feature(parts: list[bytes]) -> tuple[str, Values]:
-    fields = [(_KINDS[number], number, content) for part in parts for number, content in _fields(part)]
+    fields = [(KINDS[number], number, content) for part in parts for number, content in fields_of(part)]
     if not fields:
         return "bytes", []
     kind, number, content = fields[-1]
@@ -49,8 +58,8 @@ def _feature(parts: list[bytes]) -> tuple[str, Values]:
 
 def _values(kind: int, content: bytes) -> Values:
     if kind == 1:
-        return _messages(content, 1, 1)
-    fields = list(_fields(content))
+        return messages_of(content, 1, 1)
+    fields = list(fields_of(content))
     if any(number != 1 for number, _ in fields):
         raise ValueError("a list has one field")
     joined = b"".join(field if isinstance(field, bytes) else encode_varint(field) for _, field in fields)
@@ -59,14 +68,14 @@ def _values(kind: int, content: bytes) -> Values:
     return [_to_signed(value) for value in _varints(joined)]
 
 
-def _messages(data: bytes, wanted: int, last: int) -> list[bytes]:
+def messages_of(data: Part, wanted: int, last: int) -> list[Part]:
     """Returns the contents of all fields of one number.
 
     Raises:
         ValueError: A field has a number beyond `last`, or does not hold bytes.
     """
     found = []
-    for number, value in _fields(data):
+    for number, value in fields_of(data):
         if not 1 <= number <= last or isinstance(value, int):
             raise ValueError("no such field")
         if number == wanted:
@@ -74,7 +83,7 @@ def _messages(data: bytes, wanted: int, last: int) -> list[bytes]:
     return found
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, bytes | int]]:
+def fields_of(data: Part) -> Iterator[tuple[int, Part | int]]:
     """Yields number and value of each field of a message: bytes, or an int for a varint."""
     at = 0
     while at < len(data):
@@ -111,7 +120,7 @@ def _varints(data: bytes) -> Iterator[int]:
         yield value
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]

@@ -298,15 +298,32 @@ def _check(table, features, sequence, states, buffer, frames, count, problems, m
     return found
 
 
+@kernel("int64(int64, int64, int64)")
+def _count_values(kind_tag, address, stop):
+    return count_values(kind_tag, address, stop)
+
+
+def count_list_values(number: int, data: np.ndarray) -> int:
+    """Returns the number of values of a BytesList (1), FloatList (2) or Int64List (3); -1: it is malformed."""
+    address = address_of(data)
+    return int(_count_values(number << 3 | 2, address, address + data.size))
+
+
 class FeatureChecker:
     """Checks the records that a scan visits.
+
+    Args:
+        spec: What they must fit.
+        max_problems: How many are described.
+        feature_lists: Whether feature lists do not fit a spec without any; a parser of tf.Examples skips them.
 
     Attributes:
         problems: Record index, offset of its payload in the stream, and description of the first that do not fit.
         count: Number of all that do not.
     """
 
-    def __init__(self, spec: FeatureSpec, max_problems: int = 100) -> None:
+    def __init__(self, spec: FeatureSpec, max_problems: int = 100, feature_lists: bool = False) -> None:
+        self._with_lists = int(spec.sequence or feature_lists)
         self._spec = spec
         self._keys = [np.frombuffer(f.name.encode() + b"\0", np.uint8) for f in spec.features]
         inner = counted_by(spec)
@@ -322,7 +339,7 @@ class FeatureChecker:
     def visit(self, buffer: np.ndarray, frames: np.ndarray, offset: int) -> None:
         """Checks the payloads of some frames; see `records.frames.scan.FrameVisitor`."""
         found = _check(
-            address_of(self._table), len(self._table), int(self._spec.sequence), address_of(self._states),
+            address_of(self._table), len(self._table), self._with_lists, address_of(self._states),
             address_of(buffer), address_of(frames), len(frames),
             address_of(self._raw), len(self._raw),
         )  # fmt: skip
