@@ -35,7 +35,7 @@ from tfr_assets.reading.batches import batches
 from tfr_assets.reading.mix import mix
 from tfr_assets.reading.open import open
 from tfr_assets.reading.read import read
-from tfr_assets.writing.adopt import adopt
+from tfr_assets.writing.foreign.adopt import adopt
 from tfr_assets.writing.stored import inspect, merge, verify
 from tfr_assets.writing.write import Written, write
 

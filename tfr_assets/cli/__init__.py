@@ -461,7 +461,7 @@ def adopt(path: Path, max_record_bytes: int | None, as_json: bool) -> None:
     tf.Examples.
     """
     from tfr_assets.cli.adopted import as_document, show
-    from tfr_assets.writing.adopt import adopt
+    from tfr_assets.writing.foreign.adopt import adopt
 
     found = adopt(path, max_record_bytes=max_record_bytes)
     if as_json:

@@ -71,8 +71,8 @@ class LocalPlace:
             WriteError: The file system refused.
         """
         from tfr_assets.storage.atomic import refusals
-        from tfr_assets.writing.adopt import described
         from tfr_assets.writing.export.tfds import withdraw_tfds_files
+        from tfr_assets.writing.foreign.adopt import described
         from tfr_assets.writing.writers.outcome import Outcome
 
         folder = self.paths[0].parent

@@ -10,7 +10,7 @@ from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import manifest_path, names_alike
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.file_names import is_remote
-from tfr_assets.writing.foreign import adopting_again, check_complete, foreign_sets, sets_in
+from tfr_assets.writing.foreign.sets import adopting_again, check_complete, foreign_sets, sets_in
 
 _T = TypeVar("_T")
 

@@ -9,7 +9,7 @@ from dagster_celery.make_app import make_app
 from dagster_celery.tasks import create_task
 
 from tfr_assets.components.runs.celery.settings import app_arguments
-from tfr_assets.components.runs.preload import MODULES
+from tfr_assets.components.runs.steps.crew import PRELOAD
 
 app = make_app(app_arguments())
 execute_plan = create_task(app)
@@ -17,6 +17,6 @@ execute_plan = create_task(app)
 
 @worker_init.connect
 def _preload(**_: Any) -> None:
-    for module in MODULES:
+    for module in import_module(PRELOAD).MODULES:
         with suppress(ImportError):  # of a Dagster that lacks it: see `preload`
             import_module(module)

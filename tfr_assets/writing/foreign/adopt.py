@@ -46,7 +46,7 @@ def adopt(path: str | os.PathLike[str], *, max_record_bytes: int | None = None) 
     from tfr_assets.records.frames.manifest import IndexChecksum
     from tfr_assets.records.kernels.crc32c import crc32c
     from tfr_assets.storage.atomic import refusals, write_atomically
-    from tfr_assets.writing.foreign import adopting_again, foreign_sets
+    from tfr_assets.writing.foreign.sets import adopting_again, foreign_sets
     from tfr_assets.writing.shard import save_feature_spec
 
     place = Path(path).expanduser().absolute()
