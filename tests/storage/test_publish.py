@@ -15,7 +15,7 @@ from tests.storage.servers import Between
 from tests.storage.test_objects import uploads
 from tests.storage.test_write_to_store import contents
 from tests.waiting import wait_for
-from tfr_assets.errors import ConfigError, DamagedFile, WriteError
+from tfr_assets.errors import ConfigError, DamagedFile, StaleError, WriteError
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.sources import Source
 from tfr_assets.storage.locks import hold_lock
@@ -168,3 +168,29 @@ def test_the_command_is_killed_and_completes(
     assert (
         done.returncode == 2 and "give the URL of a folder in an object store, such as s3://bucket/rows" in done.stderr
     )
+
+
+def test_files_that_were_adopted_are_one_set_there_too(one_bucket: str, tmp_path: Path) -> None:
+    folder, url = tmp_path / "foreign", f"{one_bucket}/foreign"
+    folder.mkdir()
+    for part in range(3):
+        path = tmp_path / f"{part}.tfrecord"
+        tfr_assets.write({"id": list(range(10 * part, 10 * part + 10))}, path)
+        path.rename(folder / f"part-{part}.tfrecord")
+    tfr_assets.adopt(folder)
+    publish(folder, url)
+    assert ids(url) == list(range(30)) and all(report.ok for report in tfr_assets.verify(url))
+    assert ids(f"{url}/part-1.tfrecord") == list(range(10, 20))
+    with pytest.raises(ConfigError, match="give a word that one of their names has") as caught:
+        tfr_assets.batches(url, split="0")
+    assert "part-#.tfrecord" in str(caught.value)
+    ObjectFolder(url).delete(["part-2.tfrecord", "manifest/part-2.tfrecord.json"])
+    with pytest.raises(StaleError, match=r"has 2 files like part-0\.tfrecord, and 3 were adopted"):
+        tfr_assets.batches(url)
+
+
+@pytest.mark.parametrize("url", ["s3a://bucket/x", "/local/x", "S3://bucket/x"])
+def test_only_urls_of_stores_are_published_to(tmp_path: Path, url: str) -> None:
+    tfr_assets.write({"id": [1]}, tmp_path / "few", shards=1)
+    with pytest.raises(ConfigError, match="must be a URL that begins with s3://, gs://, az://"):
+        publish(tmp_path / "few", url)

@@ -1,6 +1,7 @@
 """`tfr verify`, `inspect`, `merge` and `export` of URLs: as of local files, as streams, sending nothing again."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfr_assets
+from tests.storage.conftest import client
 from tests.storage.servers import Between
 from tests.storage.test_objects import uploads
 from tests.storage.test_write_to_store import contents, local, without_call
@@ -203,3 +205,29 @@ def test_written_and_merged_are_the_same_after_a_second_time(url: str, bucket: s
     first = contents(bucket)
     tfr_assets.merge(urls, f"{bucket}/all.tfrecord")
     assert without_call(contents(bucket)) == without_call(first)
+
+
+def test_objects_that_stand_for_folders_are_no_files(one_bucket: str) -> None:
+    url = f"{one_bucket}/out/rows"
+    tfr_assets.write(TABLE, url, shards=2)
+    s3, name = client(os.environ["AWS_ENDPOINT_URL"]), one_bucket.removeprefix("s3://")
+    for key in ("out/", "out", "out/rows/", "out/rows", "out/rows/manifest/", "out/rows/index", "out/rows/empty/"):
+        s3.put_object(Bucket=name, Key=key, Body=b"")
+    for at in (one_bucket, f"{one_bucket}/out", url):
+        assert [report.ok for report in tfr_assets.verify(at)] == [True, True]
+    done = tfr("inspect", url)
+    assert done.returncode == 0, done.stderr
+    assert sum(len(batch["id"]) for batch in tfr_assets.batches(url)) == ROWS
+
+
+def test_only_what_describes_files_is_fetched(between: Between, one_bucket: str) -> None:
+    url = f"{one_bucket}/rows"
+    tfr_assets.write(TABLE, url, shards=2)
+    folder = ObjectFolder(url)
+    for key in ("notes.txt", "huge.json", "other/huge.json"):
+        folder.put(key, bytes(1 << 20))
+    asked: list[str] = []
+    between.answer = lambda method, path, query: asked.append(path) if method == "GET" else None
+    assert all(report.ok for report in tfr_assets.verify(url))
+    assert any("feature_spec.json" in path for path in asked)
+    assert not [path for path in asked if "huge" in path or "notes" in path]

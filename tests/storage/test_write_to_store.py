@@ -245,3 +245,24 @@ def test_a_manifest_that_came_from_elsewhere_is_not_left(between: Between, one_b
     with pytest.raises(WriteError, match="another process wrote this file at the same time"):
         tfr_assets.write(TABLE, url)
     assert not any(key.startswith("manifest/") for key in contents(one_bucket))
+
+
+@pytest.mark.parametrize("url", ["s3://bkt/tr/x.tfrecord", "gs://b/x.tfrecord", "https://host/x.tfrecord"])
+def test_a_url_that_was_made_a_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"was a URL before it became a path; give .*://… as text"):
+        tfr_assets.write({"id": [1]}, Path(url))
+    with pytest.raises(ConfigError, match="was a URL before it became a path"):
+        tfr_assets.adopt(Path(url))
+    with pytest.raises(ConfigError, match="adopt a local copy"):
+        tfr_assets.adopt(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", ["zz//x.tfrecord", "/x.tfrecord", "a/../x.tfrecord", "./x.tfrecord", ".."])
+def test_keys_that_would_become_others_are_refused(one_bucket: str, key: str) -> None:
+    with pytest.raises(ConfigError, match="has an empty part"):
+        tfr_assets.write({"id": [1]}, f"{one_bucket}/{key}")
+    with pytest.raises(ConfigError, match="has an empty part"):
+        tfr_assets.batches(f"{one_bucket}/{key}")
+    assert contents(one_bucket) == {}

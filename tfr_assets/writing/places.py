@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tfr_assets.errors import ConfigError, SourceError, TfrError, WriteError
 from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec_path, shard_keys
-from tfr_assets.storage.objects.store import SCHEMES, is_object_url
+from tfr_assets.storage.objects.store import SCHEMES, is_object_url, refuse_url
 
 if TYPE_CHECKING:
     from tfr_assets.records.frames.manifest import Manifest
@@ -259,6 +259,7 @@ def place_of(path: str | os.PathLike[str], shards: int | None, split: str) -> Lo
     if not isinstance(path, str | os.PathLike) or "://" in os.fspath(path):
         schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise ConfigError(f"path={path!r} must be a path on this machine, or a URL that begins with {schemes}")
+    refuse_url(path)
     local = Path(path).expanduser().absolute()
     with refusals(local):
         return _local_place(local, shards, split)

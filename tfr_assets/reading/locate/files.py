@@ -25,10 +25,11 @@ from tfr_assets.reading.locate.file_sets import (
     command_for,
     sets_of,
 )
-from tfr_assets.reading.locate.foreign import adopted_files
+from tfr_assets.reading.locate.foreign import adopted_files, check_none_added
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
 from tfr_assets.reading.locate.slices import choose_slices, join_slices, slices_in
+from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.remote_folders import files_in
 
@@ -143,8 +144,9 @@ def _of_dataset(folder: Path, files: FileChoice | None, split: str | None, sizes
 def _whole_set(folder: Path, split: str | None) -> list[Path]:
     """Returns the files of the one set of a split in a folder that is complete: all of one name and one `-of-N`."""
     with_manifest = [manifest.stem for manifest in (folder / "manifest").glob("*.json")]
-    if adopted := adopted_files(folder, with_manifest, split):
-        return adopted
+    if adopted := adopted_files(folder, with_manifest, split, lambda name: Manifest.load(folder / name)):
+        check_none_added(folder, adopted)
+        return [folder / name for name in adopted]
     names = sets_of(with_manifest, split, str(folder))
     sets = [[folder / name for name in each] for each in names]
     if not sets:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,38 +39,49 @@ def undescribed_files(what: str | os.PathLike[str], split: str | None) -> list[P
     return choose_set(sets, split, path) if sets else []
 
 
-def adopted_files(folder: Path, names: Sequence[str], split: str | None) -> list[Path]:
-    """Returns the files of a set in a folder if they were adopted; else nothing.
+def adopted_files(
+    folder: Path | str, names: Sequence[str], split: str | None, load: Callable[[str], Manifest | None]
+) -> list[str]:
+    """Returns the names of a set in a folder if they were adopted; else nothing.
 
     Args:
         folder: Where they are.
         names: Of all files with a manifest.
         split: As for `undescribed_files`.
+        load: Returns the manifest of a name.
 
     Raises:
         ConfigError: As for `undescribed_files`.
         StaleError: Files are missing, or were added.
     """
-    if not names or _adopted(folder / min(names)) is None:
+    if not names or _adopted(load(min(names))) is None:
         return []
     chosen = choose_set(names_alike(names), split, folder)
-    wanted = _adopted(folder / chosen[0])
+    wanted = _adopted(load(chosen[0]))
     if wanted != len(chosen):
         raise StaleError(
             f"{folder} has {len(chosen)} files like {chosen[0]}, and {wanted} were adopted; if it is a copy, copy it "
             f"again, else {adopting_again(folder)}"
         )
+    check_complete(folder, chosen)
+    return chosen
+
+
+def check_none_added(folder: Path, chosen: Sequence[str]) -> None:
+    """Refuses an adopted set beside which there are files that are called like it.
+
+    Raises:
+        StaleError: There are some.
+    """
     beside = next((alike for alike in sets_in(folder).values() if chosen[0] in alike), chosen)
     if added := sorted({*beside} - {*chosen}):
         raise StaleError(
             f"{folder} has {added[0]} beside {chosen[0]}, with which it was not adopted; move it elsewhere, or "
             f"{adopting_again(folder)}"
         )
-    check_complete(folder, chosen)
-    return [folder / name for name in chosen]
 
 
-def choose_set(sets: Mapping[str, list[_T]], split: str | None, folder: Path) -> list[_T]:
+def choose_set(sets: Mapping[str, list[_T]], split: str | None, folder: Path | str) -> list[_T]:
     """Returns the only set, or that of a split, which is `train` where there are several.
 
     Args:
@@ -92,8 +103,7 @@ def choose_set(sets: Mapping[str, list[_T]], split: str | None, folder: Path) ->
     return sets[found[0]]
 
 
-def _adopted(path: Path) -> int | None:
+def _adopted(manifest: Manifest | None) -> int | None:
     """Returns how many files there are in the set that a file was adopted with; None if it was not."""
-    manifest = Manifest.load(path)
     adopted = manifest.made_from.get("adopted") if manifest else None
     return adopted["files"] if isinstance(adopted, dict) else None

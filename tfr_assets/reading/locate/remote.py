@@ -6,6 +6,7 @@ servers do. As on a disk, the manifests say which files there are.
 
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, is_record_file, sets_of
+from tfr_assets.reading.locate.foreign import adopted_files
 from tfr_assets.reading.locate.record_files import Found, RecordFiles, check_together, lines
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.remote_folders import contents_of, files_in, sizes_of
@@ -38,13 +39,16 @@ def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must
     folders = [url] if files is None else []
     folders += [f"{url}/{choice}" for choice in (CHOICES if files is None else (files,))]
     for each in folders:
-        if manifests := files_in(f"{each}/manifest"):
-            names = _whole_set(each, [name.removesuffix(".json") for name in manifests], split)
+        with_manifest = [name.removesuffix(".json") for name in files_in(f"{each}/manifest") if name.endswith(".json")]
+        if with_manifest:
+            names = _whole_set(each, with_manifest, split)
             return check_together(_fetch(each, names), sizes_must_fit)
     raise ConfigError(f"{url}: no manifest was found there, in {' or '.join(f'{each}/manifest' for each in folders)}")
 
 
 def _whole_set(folder: str, with_manifest: list[str], split: str | None) -> list[str]:
+    if adopted := _adopted_set(folder, with_manifest, split):
+        return adopted
     there = set(with_manifest) & files_in(folder).keys()
     sets = sets_of(with_manifest, split, folder)
     whole = [names for names in sets if there.issuperset(names)]
@@ -54,6 +58,17 @@ def _whole_set(folder: str, with_manifest: list[str], split: str | None) -> list
         raise StaleError(f"{folder} holds several sets; give the URL of one file:\n{lines(s[0] for s in whole)}")
     lacking = [f"{name}: missing, or without manifest" for names in sets for name in names if name not in there]
     raise StaleError(f"{folder} is not complete; copy the whole folder there:\n{lines(lacking)}")
+
+
+def _adopted_set(folder: str, names: list[str], split: str | None) -> list[str]:
+    if all("-of-" in name for name in names) or (len(names) == 1 and is_record_file(names[0])):
+        return []  # names that tell which files there are: no manifest need be asked
+
+    def load(name: str) -> Manifest | None:
+        content = contents_of(f"{folder}/manifest", [f"{name}.json"])
+        return Manifest.from_json(content[f"{name}.json"], name)
+
+    return adopted_files(folder, names, split, load)
 
 
 def _fetch(folder: str, names: list[str]) -> list[Found]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from tfr_assets.errors import SourceError, WriteError
@@ -111,16 +111,19 @@ class ObjectFolder:
         """
         with store_errors(self.url_of(below)):
             listed = self.store.list_with_delimiter(self.path(below) or None)["objects"]
-        found = {item["path"].rpartition("/")[2]: Stat(item["size"], str(item["e_tag"])) for item in listed}
-        return {name: stat for name, stat in found.items() if name}
+        found = {item["path"]: Stat(item["size"], str(item["e_tag"])) for item in listed}
+        found.pop(self.path(below), None)  # an empty object that stands for this folder
+        return {path.rpartition("/")[2]: stat for path, stat in found.items()}
 
     def walk(self) -> dict[str, Stat]:
-        """Returns all objects at any depth, by key. Raises as `list`."""
+        """Returns all objects at any depth, by key, without empty ones that stand for folders. Raises as `list`."""
         prefix = split_url(self.url)[1]
         with store_errors(self.url):
             listed = [item for some in self.store.list(prefix or None) for item in some]
         start = len(prefix) + 1 if prefix else 0
-        return {item["path"][start:]: Stat(item["size"], str(item["e_tag"])) for item in listed}
+        found = {item["path"][start:]: Stat(item["size"], str(item["e_tag"])) for item in listed}
+        folders = {str(above) for key in found for above in PurePosixPath(key).parents} | {""}
+        return {key: stat for key, stat in found.items() if stat.size or key not in folders}
 
     def put(self, key: str, content: bytes) -> None:
         """Writes an object, whatever was there.

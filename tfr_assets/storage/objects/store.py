@@ -5,7 +5,9 @@ Credentials come only from the environment or the store's own configuration, suc
 """
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +26,11 @@ SCHEMES = {"s3": ("AWS_",), "gs": ("GOOGLE_",), "az": ("AZURE_",)}
 _RETRIES = 6  # with growing pauses: about ten seconds
 _TIMEOUT = 60  # seconds for one request, which carries 8 MB or so
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_ENDPOINT = re.compile(r"(AWS|AZURE(_STORAGE)?)_ENDPOINT(_URL(_S3)?)?")
+_BUCKET = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._-]*")
+_TRUE = {"1", "true", "on", "yes", "y"}
+_MADE_FROM_URL = re.compile(r"(s3|gs|az|https?):/(?!/)")
+_PROFILES = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE": "~/.aws/config"}
 
 
 def is_object_url(path: object) -> bool:
@@ -40,18 +47,36 @@ def split_url(url: str) -> tuple[str, str]:
     """Returns the URL of the bucket, and the key in it without slashes around it.
 
     Raises:
-        ConfigError: It names no bucket.
+        ConfigError: It is no URL of an object store, names no bucket, or has a part that no key can have.
     """
-    parts = urlsplit(url, allow_fragments=False)
-    if parts.username or parts.password or "@" in parts.netloc:
+    scheme, _, rest = url.partition("://")
+    bucket, _, path = rest.partition("/")  # in a key, "?" and "#" are characters like others
+    if "@" in bucket:
         raise ConfigError(
-            f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}: a URL must hold no credentials; set them in the "
+            f"{scheme}://…@{bucket.rpartition('@')[2]}: a URL must hold no credentials; set them in the "
             "environment or in the store's own configuration"
         )
-    if not parts.netloc:
-        raise ConfigError(f"{url}: names no bucket; write {parts.scheme}://BUCKET/FOLDER")
-    path = url[len(parts.scheme) + 3 + len(parts.netloc) :].strip("/")  # "?" and "#" are characters like others
-    return f"{parts.scheme}://{parts.netloc}", path
+    if not is_object_url(url):
+        schemes = ", ".join(f"{known}://" for known in SCHEMES)
+        raise ConfigError(f"{url}: must be a URL that begins with {schemes}")
+    if not bucket:
+        raise ConfigError(f"{url}: names no bucket; write {scheme}://BUCKET/FOLDER")
+    if not _BUCKET.fullmatch(bucket):
+        raise ConfigError(f"{url}: {bucket!r} is no name of a bucket: it must be of letters, digits, '.', '-' and '_'")
+    path = path.rstrip("/")
+    if path and not {"", ".", ".."}.isdisjoint(path.split("/")):
+        raise ConfigError(f"{url}: has an empty part, '.' or '..' in its path; write each folder's name once")
+    return f"{scheme}://{bucket}", path
+
+
+def refuse_url(path: object) -> None:
+    """Refuses a path of this machine that was made from a URL: `Path("s3://b/x")` is the local `s3:/b/x`.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    if isinstance(path, str | os.PathLike) and (match := _MADE_FROM_URL.match(os.fspath(path))):
+        raise ConfigError(f"{os.fspath(path)!r} was a URL before it became a path; give {match[1]}://… as text")
 
 
 def store_of(bucket: str) -> "ObjectStore":
@@ -59,6 +84,7 @@ def store_of(bucket: str) -> "ObjectStore":
 
     Raises:
         MissingPackage: The package that reaches it is not installed.
+        ConfigError: The environment, or the store's own configuration, is invalid.
     """
     need("obstore", "obstore", f"{bucket}", "`pip install 'tfr-assets[s3]'`")
     return _open(bucket, os.getpid(), _settings(bucket))
@@ -68,12 +94,31 @@ def store_of(bucket: str) -> "ObjectStore":
 def _open(bucket: str, _process: int, settings: tuple[tuple[str, str], ...]) -> "ObjectStore":
     from obstore.store import from_url
 
-    return from_url(bucket, **store_options(bucket, dict(settings)))
+    with _configuring(bucket):
+        return from_url(bucket, **store_options(bucket, dict(settings)))
+
+
+@contextmanager
+def _configuring(bucket: str) -> Iterator[None]:
+    """Raises one error for all that is wrong with what the user set."""
+    from obstore.exceptions import BaseError
+
+    try:
+        from botocore.exceptions import BotoCoreError
+    except ImportError:  # then nothing here raises it
+        BotoCoreError = BaseError  # noqa: N806
+    try:
+        yield
+    except (BaseError, BotoCoreError, ValueError) as error:
+        says = str(error).partition("\n")[0]
+        where = f"{SCHEMES[bucket.partition('://')[0]][0]}… in the environment"
+        files = " and ~/.aws" if bucket.startswith("s3://") else ""
+        raise ConfigError(f"{bucket} cannot be opened as it is configured: {says}; check {where}{files}") from error
 
 
 def filesystem_of(bucket: str) -> Any:
     """Returns the same as an fsspec filesystem, for what reads by that. Raises as `store_of`."""
-    need("obstore", "obstore", f"{bucket}", "`pip install 'tfr-assets[s3]'`")
+    store_of(bucket)  # the filesystem would say what is wrong only when it reads
     return _open_filesystem(bucket, os.getpid(), _settings(bucket))
 
 
@@ -96,7 +141,13 @@ def store_options(bucket: str, settings: Mapping[str, str] = os.environ) -> dict
     Args:
         bucket: The bucket's URL.
         settings: Environment variables.
+
+    Raises:
+        ConfigError: An endpoint is invalid.
     """
+    for name, value in settings.items():
+        if _ENDPOINT.fullmatch(name) and value:
+            _check_endpoint(name, value)
     options: dict[str, Any] = {
         "retry_config": {"max_retries": _RETRIES, "retry_timeout": timedelta(minutes=3)},
         "client_options": {"timeout": timedelta(seconds=_TIMEOUT)},
@@ -105,12 +156,28 @@ def store_options(bucket: str, settings: Mapping[str, str] = os.environ) -> dict
         if endpoint := endpoint_of(settings):
             options["config"] = {"endpoint": endpoint}
             options["client_options"]["allow_http"] = endpoint.startswith("http://")
-        if "AWS_ACCESS_KEY_ID" not in settings and _has_profile(settings) and is_installed("boto3"):
+        is_signed = settings.get("AWS_SKIP_SIGNATURE", "").lower() not in _TRUE
+        if is_signed and "AWS_ACCESS_KEY_ID" not in settings and _has_profile(settings) and is_installed("boto3"):
             import boto3
             from obstore.auth.boto3 import Boto3CredentialProvider
 
-            options["credential_provider"] = Boto3CredentialProvider(boto3.Session())
+            session = boto3.Session()
+            if session.get_credentials() is not None:  # else there is a region only, say
+                options["credential_provider"] = Boto3CredentialProvider(session)
+            elif session.region_name and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & settings.keys():
+                options.setdefault("config", {})["region"] = session.region_name
     return options
+
+
+def _check_endpoint(name: str, value: str) -> None:
+    try:
+        parts = urlsplit(value)
+        is_valid = value.startswith(("http://", "https://")) and parts.hostname and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or re.search(r"\s", value):
+        shown = value.rpartition("@")[2]
+        raise ConfigError(f"{name}={shown!r} is no endpoint; write it as http://HOST:PORT or https://HOST")
 
 
 def endpoint_of(settings: Mapping[str, str] = os.environ) -> str | None:
@@ -121,4 +188,4 @@ def endpoint_of(settings: Mapping[str, str] = os.environ) -> str | None:
 def _has_profile(settings: Mapping[str, str]) -> bool:
     if "AWS_PROFILE" in settings:
         return True
-    return any((Path("~/.aws").expanduser() / name).is_file() for name in ("credentials", "config"))
+    return any(Path(settings.get(name) or usual).expanduser().is_file() for name, usual in _PROFILES.items())

@@ -34,7 +34,8 @@ def adopt(path: str | os.PathLike[str], *, max_record_bytes: int | None = None) 
         The manifests of the files that were adopted.
 
     Raises:
-        ConfigError: There is no such file or folder, or no TFRecord file in it; or another index is there already.
+        ConfigError: There is no such file or folder, it is a URL, or there is no TFRecord file in it; or another index
+            is there already.
         DamagedFile: A file is damaged; the message says which, at which record and byte. Nothing is written.
         SchemaError: Records are no tf.Examples, or not of one kind. Nothing is written.
         StaleError: Some files of a set have manifests, and others do not; or files of it are missing.
@@ -46,9 +47,13 @@ def adopt(path: str | os.PathLike[str], *, max_record_bytes: int | None = None) 
     from tfr_assets.records.frames.manifest import IndexChecksum
     from tfr_assets.records.kernels.crc32c import crc32c
     from tfr_assets.storage.atomic import refusals, write_atomically
+    from tfr_assets.storage.objects.store import refuse_url
     from tfr_assets.writing.foreign.sets import adopting_again, foreign_sets
     from tfr_assets.writing.shard import save_feature_spec
 
+    if "://" in os.fspath(path):
+        raise ConfigError(f"{os.fspath(path)}: files by URL are not adopted; adopt a local copy, then `tfr publish` it")
+    refuse_url(path)
     place = Path(path).expanduser().absolute()
     sets = foreign_sets(place)
     for files in sets.values():

@@ -42,9 +42,9 @@ def foreign_sets(place: Path) -> dict[str, list[Path]]:
     return sets
 
 
-def adopting_again(folder: Path) -> str:
+def adopting_again(folder: Path | str) -> str:
     """Returns what to do where files were adopted otherwise than they lie there now."""
-    return f"remove {folder}/manifest and {feature_spec_path(folder)}, and run `tfr adopt {folder}`"
+    return f"remove {folder}/manifest and {folder}/feature_spec.json, and run `tfr adopt {folder}`"
 
 
 def sets_in(folder: Path) -> dict[str, list[str]]:
@@ -52,7 +52,7 @@ def sets_in(folder: Path) -> dict[str, list[str]]:
     return names_alike(path.name for path in find_record_files([folder]) if path.parent == folder)
 
 
-def check_complete(folder: Path, names: Sequence[str]) -> None:
+def check_complete(folder: Path | str, names: Sequence[str]) -> None:
     """Refuses some files of a set whose names say that there are more: `00001-of-00004`, counted from 0 or 1.
 
     Raises:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfr_assets.errors import ConfigError, DamagedFile, TfrError
-from tfr_assets.layout import index_path, manifest_path
+from tfr_assets.layout import SLICES_FILE, feature_spec_path, index_path, manifest_path
 from tfr_assets.records.frames.compression import HEAD, Opened, PipedInput, detect_compression, open_file
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.storage.objects.folder import ObjectFolder, Stat
@@ -22,6 +22,8 @@ from tfr_assets.storage.objects.ranges import chunks_of
 from tfr_assets.storage.objects.store import split_url, store_of
 from tfr_assets.storage.pipe import open_piped
 from tfr_assets.storage.spool import open_spool
+from tfr_assets.writing.export.tfds import FEATURES, INFO
+from tfr_assets.writing.export.tfds_features import LABELS
 
 if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
@@ -29,8 +31,11 @@ if TYPE_CHECKING:
     from tfr_assets.records.frames.scan import Fault
 
 _AT_ONCE = 16  # requests for small files
-_BESIDE = {manifest_path(Path("x")).parent.name, index_path(Path("x")).parent.name}  # folders of what is fetched
-_FETCHED = (".json", ".txt")  # files that are fetched, too
+_BESIDE = {manifest_path(Path("x")).parent.name, index_path(Path("x")).parent.name, "readers", "before", "writers"}
+_FETCHED = {  # what describes shards and raw data; other files may be large, and nothing here reads them
+    feature_spec_path(Path()).name, FEATURES, INFO, SLICES_FILE, "inventory.json", "state.json", "shards.json",
+    "landing.json",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,9 @@ def _make(folder: ObjectFolder, objects: dict[str, Stat], path: Path) -> None:
 
 
 def _is_small(key: str) -> bool:
-    return key.endswith(_FETCHED) or (Path(key).parent.name in _BESIDE and key.endswith((".json", ".idx")))
+    if Path(key).name in _FETCHED or key.endswith(LABELS):
+        return True
+    return Path(key).parent.name in _BESIDE and key.endswith((".json", ".idx"))
 
 
 def fetch_file(url: str, path: Path) -> None:
