@@ -1,6 +1,7 @@
 """`tfr run|plan|list|verify|inspect|export --slices`, as a person at a terminal calls them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -96,3 +97,16 @@ def test_what_is_no_slice_is_named(project: Project, arguments: list[str], code:
     done = tfr(project, *arguments)
     assert done.returncode == code
     assert says in " ".join(done.stderr.split()) and "Traceback" not in done.stderr
+
+
+def test_verify_tells_of_slices_beside_files_of_the_whole_dataset(project: Project) -> None:
+    (project.root / "raw" / "was" / "one").mkdir(parents=True)
+    project.table("was/one/part", numbers(10))
+    project.dataset("was", source="raw/was/{slice}/*.parquet", slices={"values": ["one"]}, shards=1)
+    assert tfr(project, "run", "was", "--slices", "all").returncode == 0
+    project.dataset("was", source="raw/was/one/*.parquet", shards=1)
+    assert tfr(project, "run", "was").returncode == 0
+    done = tfr(project, "verify", "was")
+    assert done.returncode == 1 and "holds both slices and files of the whole dataset" in done.stdout
+    shutil.rmtree(project.layout("was").slices)
+    assert tfr(project, "verify", "was").returncode == 0

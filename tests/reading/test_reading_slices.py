@@ -205,3 +205,17 @@ def test_slices_that_differ_are_named(
         tfr_assets.open("events", root=tmp_path)
     assert says in str(caught.value) and DAYS[0] in str(caught.value) and DAYS[1] in str(caught.value)
     assert len(tfr_assets.open("events", root=tmp_path, slices=DAYS[1])) == 1
+
+
+@pytest.mark.parametrize("part", ["shards", "merged"])
+def test_a_dataset_with_and_without_slices_at_once_is_refused(root: Path, tmp_path: Path, part: str) -> None:
+    whole = write_dataset(table(0), tmp_path, "events")
+    shutil.copytree(root / "events" / "slices", whole.folder / "slices")
+    shutil.rmtree(whole.merged if part == "shards" else whole.shards)
+    for what in ("events", whole.folder):
+        with pytest.raises(StaleError, match=f"holds both slices and files of the whole dataset, in {part}: .* remove"):
+            tfr_assets.open(what, root=tmp_path)
+    with pytest.raises(StaleError, match="holds both slices and files of the whole dataset"):
+        tfr_assets.open("events", root=tmp_path, slices="last")
+    shutil.rmtree(whole.slices)
+    assert len(tfr_assets.open("events", root=tmp_path)) == 40

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError, StaleError
-from tfr_assets.layout import SLICES, Layout, manifest_path, name_in
+from tfr_assets.layout import SLICES, Layout, manifest_path, mixes_slices, name_in
 from tfr_assets.project import find_project
 from tfr_assets.reading.locate.file_sets import (
     CHOICES,
@@ -57,7 +57,8 @@ def locate(
 
     Raises:
         ConfigError: There is no such dataset, path, choice, split or slice, or records were written serialized.
-        StaleError: Something must be written (again) first: files or slices are missing, or of several versions.
+        StaleError: Something must be written (again) first: files or slices are missing, or of several versions;
+            or a folder holds slices as well as files of the whole dataset.
         SchemaError: Slices have other features.
         DamagedFile: A file differs from its manifest in size.
     """
@@ -119,6 +120,8 @@ def _of_slices_or_dataset(
         if slices is not None:
             raise ConfigError(f"slices={slices!r}: dataset {folder.name!r} has no slices; leave it out")
         return _of_dataset(folder, files, split, sizes_must_fit)
+    if wrong := mixes_slices(folder):
+        raise StaleError(wrong)
     there, known = slices_in(folder)
     keys = choose_slices(slices, missing, there, known, folder.name)
     return join_slices({key: _of_dataset(folder / SLICES / key, files, split, sizes_must_fit) for key in keys})
