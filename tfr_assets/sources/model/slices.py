@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from tfr_assets.layout import SLICES_FILE
 from tfr_assets.option_groups import OneOf, options, problem, problem_at
 from tfr_assets.sources.model.source import Source
 from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.sealed import seal, unseal
 
 _FORMATS = {"hourly": "%Y-%m-%d-%H", "daily": "%Y-%m-%d", "weekly": "%Y-%m-%d", "monthly": "%Y-%m"}
@@ -273,6 +275,19 @@ def has_slices(source: Source) -> bool:
     return any(_HOLE.search(text) for text in _texts(source))
 
 
+def missing_root(source: Source) -> Path | None:
+    """Returns the first folder that a source's slices must lie in and that is not there; None, if all are."""
+    for text in _texts(source):
+        hole = _HOLE.search(text)
+        if hole is None or "/" not in text[: hole.start()] or is_remote(text):
+            continue
+        before = _local(text[: hole.start()]).split("/")[:-1]
+        plain = "/".join(takewhile(lambda part: not glob.has_magic(part), before)) or "/"
+        if not (folder := Path(plain).expanduser().absolute()).is_dir():
+            return folder
+    return None
+
+
 def _is_loose(path: str) -> bool:
     """Whether patterns of two slices can match one file: wildcards stand beside the key, or folders before it vary."""
     if not _HOLE.search(path) or not glob.has_magic(path):
@@ -284,12 +299,16 @@ def _is_loose(path: str) -> bool:
 
 def _form(pattern: str) -> re.Pattern[str]:
     """Returns what the paths look like that a pattern matches, as `glob` takes it."""
-    whole = pattern if "://" in pattern else str(Path(pattern).expanduser().absolute())
+    whole = pattern if is_remote(pattern) else str(Path(_local(pattern)).expanduser().absolute())
     parts = [
         "(?:[^/]+/)*" if part == "**" else fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z") + "/"
         for part in whole.split("/")
     ]
     return re.compile("".join(parts).removesuffix("/").replace(".*", "[^/]*"))
+
+
+def _local(path: str) -> str:
+    return path.removeprefix("file://").removeprefix("local://")
 
 
 def _mapped(source: Source, change: Callable[[str], str]) -> Source:
