@@ -59,7 +59,7 @@ def source_files(source: Source) -> Iterator[RawFile]:
 
 
 def part_with_data(source: Source) -> str:
-    """Returns the first part of a mixed source that has raw files, or is a function, which may have rows; else nothing."""
+    """Returns the first part of a mixed source that has raw files, or is a function and may have rows; else nothing."""
     for part in _parts(source) if source.kind == "mixed" else ():
         with suppress(SourceError):
             if part.callable or next(source_files(part), None):

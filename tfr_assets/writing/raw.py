@@ -51,6 +51,8 @@ def _take(dataset: Dataset, progress: Progress | None) -> Inventory:
             check_really_empty(dataset, error)
             return empty_inventory(dataset)
         raise SourceError.of_no_data(f"{error} {_MAY_BE_EMPTY}") from error
-    if slices and slices.empty == "refuse" and not inventory.rows:
+    if slices is None or inventory.rows:
+        return inventory
+    if slices.empty == "refuse":
         raise SourceError.of_no_data(f"{dataset.source}: has no rows. {_MAY_BE_EMPTY}")
-    return inventory
+    return empty_inventory(dataset)  # its own schema says little: columns of a CSV without rows have no types
