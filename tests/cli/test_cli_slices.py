@@ -66,6 +66,9 @@ def test_slices_are_made_listed_verified_and_exported(project: Project) -> None:
     assert "all 6 files are whole: merged: 100 intact records" in tfr(project, "verify", "events").stdout
     one = tfr(project, "verify", "events", "--slices", DAYS[1])
     assert one.returncode == 0 and "all 3 files are whole: merged: 50 intact records" in one.stdout
+    every = tfr(project, "verify", "events", "--slices", "all")
+    assert every.returncode == 0 and "all 6 files are whole" in every.stdout
+    assert "left out, because not made yet: 2026-03-03, 2026-03-04" in every.stderr
     none = tfr(project, "verify", "events", "--slices", "2026-03-09")
     assert none.returncode == 1 and "1 of 1 slices are not there: 2026-03-09" in none.stderr
     shown = json.loads(tfr(project, "inspect", "events", "--slices", DAYS[0], "--json").stdout)

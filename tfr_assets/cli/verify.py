@@ -8,7 +8,7 @@ from typing import Any
 
 from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
-from tfr_assets.layout import SLICES, data_root, mixes_slices, name_in
+from tfr_assets.layout import data_root, is_slice, mixes_slices, name_in
 from tfr_assets.packages import is_installed
 from tfr_assets.project import find_project
 from tfr_assets.records.frames.compression import Opener, open_file
@@ -86,7 +86,7 @@ def _reports(faults: Iterable[Fault], reported: Collection[str]) -> list[FileRep
 
 def _is_of_dataset(folder: Path) -> bool:
     """Whether a folder is where a dataset, or a slice of one, lies."""
-    return data_root() == (folder.parent.parent.parent if folder.parent.name == SLICES else folder.parent)
+    return data_root() == (folder.parent.parent.parent if is_slice(folder) else folder.parent)
 
 
 def _planned(dataset: Dataset, folder: Path) -> list[Dataset]:
@@ -94,6 +94,6 @@ def _planned(dataset: Dataset, folder: Path) -> list[Dataset]:
     if not dataset.slices:
         return [dataset]
     made = dataset.made_slices()
-    if folder.parent.name == SLICES:
+    if is_slice(folder):
         return [dataset.of_slice(folder.name)] if folder.name in made else []
     return [dataset.of_slice(key) for key in made]
