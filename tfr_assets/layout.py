@@ -219,9 +219,33 @@ class Layout:
         return self.merged / f"{self.name}-{split}.tfrecord"
 
 
+def holds_slices(folder: Path) -> bool:
+    """Whether a folder is that of a dataset with slices; another may have a subfolder of that name, too."""
+    return (folder / SLICES / SLICES_FILE).is_file() or any((folder / SLICES).glob("*/*/manifest"))
+
+
+def is_slice(folder: Path) -> bool:
+    """Whether a folder is that of a slice; the folder of all datasets may be called `slices`, too."""
+    return folder.parent.name == SLICES and (folder.parent / SLICES_FILE).is_file()
+
+
+def mixes_slices(folder: Path) -> str:
+    """Returns what is wrong with a dataset's folder that holds both slices and files of its own; nothing, if not."""
+    if not any((folder / SLICES).glob("*/*/manifest")):
+        return ""
+    own = [part for part in ("shards", "merged") if any((folder / part / "manifest").glob("*.json"))]
+    if not own:
+        return ""
+    return (
+        f"{folder} holds both slices and files of the whole dataset, in {' and '.join(own)}: the YAML's `slices` were "
+        f"removed, or added. If it has none now, remove {folder / SLICES}; if it has, remove "
+        f"{', '.join(str(folder / part) for part in ('raw', *own))}"
+    )
+
+
 def name_in(folder: Path) -> str:
     """Returns the name of the dataset whose folder, or a slice's of it, this is."""
-    return (folder.parent.parent if folder.parent.name == SLICES else folder).name
+    return (folder.parent.parent if is_slice(folder) else folder).name
 
 
 def set_of(name: str) -> list[str]:

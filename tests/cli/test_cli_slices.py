@@ -1,6 +1,7 @@
 """`tfr run|plan|list|verify|inspect|export --slices`, as a person at a terminal calls them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -65,6 +66,9 @@ def test_slices_are_made_listed_verified_and_exported(project: Project) -> None:
     assert "all 6 files are whole: merged: 100 intact records" in tfr(project, "verify", "events").stdout
     one = tfr(project, "verify", "events", "--slices", DAYS[1])
     assert one.returncode == 0 and "all 3 files are whole: merged: 50 intact records" in one.stdout
+    every = tfr(project, "verify", "events", "--slices", "all")
+    assert every.returncode == 0 and "all 6 files are whole" in every.stdout
+    assert "left out, because not made yet: 2026-03-03, 2026-03-04" in every.stderr
     none = tfr(project, "verify", "events", "--slices", "2026-03-09")
     assert none.returncode == 1 and "1 of 1 slices are not there: 2026-03-09" in none.stderr
     shown = json.loads(tfr(project, "inspect", "events", "--slices", DAYS[0], "--json").stdout)
@@ -96,3 +100,16 @@ def test_what_is_no_slice_is_named(project: Project, arguments: list[str], code:
     done = tfr(project, *arguments)
     assert done.returncode == code
     assert says in " ".join(done.stderr.split()) and "Traceback" not in done.stderr
+
+
+def test_verify_tells_of_slices_beside_files_of_the_whole_dataset(project: Project) -> None:
+    (project.root / "raw" / "was" / "one").mkdir(parents=True)
+    project.table("was/one/part", numbers(10))
+    project.dataset("was", source="raw/was/{slice}/*.parquet", slices={"values": ["one"]}, shards=1)
+    assert tfr(project, "run", "was", "--slices", "all").returncode == 0
+    project.dataset("was", source="raw/was/one/*.parquet", shards=1)
+    assert tfr(project, "run", "was").returncode == 0
+    done = tfr(project, "verify", "was")
+    assert done.returncode == 1 and "holds both slices and files of the whole dataset" in done.stdout
+    shutil.rmtree(project.layout("was").slices)
+    assert tfr(project, "verify", "was").returncode == 0

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pytest
+from dagster._core.storage.tags import SCHEDULE_NAME_TAG
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -215,13 +216,7 @@ def test_a_schedule_refreshes_the_last_slice_that_is_over(project: Project) -> N
     make_daily(project, "ticking", schedule="0 6 * * *")
 
     def tick(hour: int) -> tuple[list[dg.RunRequest], str]:
-        schedule = project.repository().get_schedule_def("ticking_schedule")
-        at = datetime(2026, 3, 3, hour, tzinfo=UTC)
-        with dg.build_schedule_context(
-            instance=project.instance, scheduled_execution_time=at, repository_def=project.repository()
-        ) as context:
-            ticked = schedule.evaluate_tick(context)
-        return list(ticked.run_requests or []), ticked.skip_message or ""
+        return scheduled(project, "ticking", datetime(2026, 3, 3, hour, tzinfo=UTC))
 
     (request,), _ = tick(6)
     assert request.partition_key == DAYS[1]
@@ -230,6 +225,47 @@ def test_a_schedule_refreshes_the_last_slice_that_is_over(project: Project) -> N
     day(project, "ticking", DAYS[1], 7)
     (request,), _ = tick(8)
     assert request.partition_key == DAYS[1]
+
+
+def scheduled(project: Project, name: str, at: datetime) -> tuple[list[dg.RunRequest], str]:
+    """What a schedule asks for at a time, or why it asks for nothing."""
+    schedule = project.repository().get_schedule_def(f"{name}_schedule")
+    with dg.build_schedule_context(
+        instance=project.instance, scheduled_execution_time=at, repository_def=project.repository()
+    ) as context:
+        ticked = schedule.evaluate_tick(context)
+    return list(ticked.run_requests or []), ticked.skip_message or ""
+
+
+def test_a_schedule_is_not_held_up_by_the_slice_before_and_makes_what_was_left_out(project: Project) -> None:
+    make_daily(project, "late", schedule="0 6 * * *")
+    assert refresh(project, "late", DAYS[0]).ok
+    running = project.instance.create_run_for_job(
+        project.repository().get_job("Refresh_late"),
+        tags={DATASET_TAG: f"late/{DAYS[1]}", SCHEDULE_NAME_TAG: "late_schedule"},
+        status=dg.DagsterRunStatus.STARTED,
+    )
+
+    def tick(day: int) -> list[str | None]:
+        return [each.partition_key for each in scheduled(project, "late", datetime(2026, 3, day, 6, tzinfo=UTC))[0]]
+
+    assert tick(3) == []  # the run is working on that slice
+    assert tick(4) == [DAYS[2]]
+    project.instance.report_run_canceled(running)
+    assert tick(5) == [DAYS[1], DAYS[2], "2026-03-04"]
+
+
+def test_a_schedule_refreshes_all_slices_with_names(project: Project) -> None:
+    for key in ("us", "eu"):
+        (project.root / "raw" / "places" / key).mkdir(parents=True)
+        project.table(f"places/{key}/part", numbers(5))
+    attributes = {"source": "raw/places/{slice}/*.parquet", "slices": {"values": ["us", "eu"]}, "shards": 1}
+    project.dataset("places", schedule="0 6 * * *", **attributes)
+    at = datetime(2026, 3, 3, 6, tzinfo=UTC)
+    requests, _ = scheduled(project, "places", at)
+    assert [request.partition_key for request in requests] == ["us", "eu"]
+    assert project.run("Refresh_places", tags={**requests[0].tags, "dagster/partition": "us"}).ok
+    assert [request.partition_key for request in scheduled(project, "places", at)[0]] == ["eu"]
 
 
 def test_a_watch_makes_new_and_changed_slices_once_they_stay_as_they_are(project: Project) -> None:
@@ -263,6 +299,10 @@ def test_a_watch_makes_new_and_changed_slices_once_they_stay_as_they_are(project
     assert tick() == []  # a run is working on it
     project.instance.report_run_canceled(waiting)
     assert tick() == [DAYS[0]]
+    assert tick() == []
+    next((project.root / "raw" / "watched" / "2026" / "03" / "01").iterdir()).unlink()
+    assert tick() == []
+    assert tick() == [DAYS[0]]  # the run says that all its files are gone
     assert tick() == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import tfr_assets
 from tfr_assets.errors import ConfigError, SchemaError, StaleError
-from tfr_assets.layout import Layout
+from tfr_assets.layout import Layout, feature_spec_path, name_in
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources import Slices, save_slices
 
@@ -205,3 +205,46 @@ def test_slices_that_differ_are_named(
         tfr_assets.open("events", root=tmp_path)
     assert says in str(caught.value) and DAYS[0] in str(caught.value) and DAYS[1] in str(caught.value)
     assert len(tfr_assets.open("events", root=tmp_path, slices=DAYS[1])) == 1
+
+
+@pytest.mark.parametrize("part", ["shards", "merged"])
+def test_a_dataset_with_and_without_slices_at_once_is_refused(root: Path, tmp_path: Path, part: str) -> None:
+    whole = write_dataset(table(0), tmp_path, "events")
+    shutil.copytree(root / "events" / "slices", whole.folder / "slices")
+    shutil.rmtree(whole.merged if part == "shards" else whole.shards)
+    for what in ("events", whole.folder):
+        with pytest.raises(StaleError, match=f"holds both slices and files of the whole dataset, in {part}: .* remove"):
+            tfr_assets.open(what, root=tmp_path)
+    with pytest.raises(StaleError, match="holds both slices and files of the whole dataset"):
+        tfr_assets.open("events", root=tmp_path, slices="last")
+    shutil.rmtree(whole.slices)
+    assert len(tfr_assets.open("events", root=tmp_path)) == 40
+
+
+def test_a_slice_that_is_half_written_or_lost_is_left_out_with_a_warning(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root / "events", tmp_path / "events")
+    last = Layout.of("events", tmp_path).of_slice(DAYS[2])
+    shutil.rmtree(last.merged)
+    feature_spec_path(last.shards).unlink(missing_ok=True)
+    last.shard_path("train-00001-of-00003").unlink()
+    for _ in ("half written", "lost"):
+        with pytest.warns(UserWarning, match="left out, because being written, or lost: 2026-03-03. `tfr run events"):
+            assert [record["id"] for record in tfr_assets.open("events", root=tmp_path)] == ids(0, 1)
+        allowed = tfr_assets.open("events", root=tmp_path, slices=(DAYS[1], DAYS[2]), missing_slices="allow")
+        assert [record["id"] for record in allowed] == ids(1)
+        with pytest.raises(StaleError, match="1 of 2 slices are not there: 2026-03-03"):
+            tfr_assets.open("events", root=tmp_path, slices=(DAYS[1], DAYS[2]))
+        shutil.rmtree(last.shards, ignore_errors=True)
+        last.inventory.parent.mkdir(exist_ok=True)
+        last.inventory.write_text("{}")
+
+
+def test_a_folder_called_slices_is_not_always_one_of_slices(root: Path, tmp_path: Path) -> None:
+    plain = write_dataset(table(0), tmp_path / "slices", "plain")
+    assert name_in(plain.folder) == "plain"
+    (plain.shards / "slices").mkdir()
+    (plain.folder / "slices").mkdir()
+    assert len(tfr_assets.open(plain.shards)) == len(tfr_assets.open(plain.folder)) == 40
+    plain.shard_path("train-00001-of-00003").unlink()
+    with pytest.raises(StaleError, match="`tfr run plain` writes what is missing"):
+        tfr_assets.open("plain", root=tmp_path / "slices", files="shards")

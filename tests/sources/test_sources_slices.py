@@ -43,6 +43,9 @@ def test_slices_of_time_are_there_once_they_are_over(said: dict[str, object], ke
         ({"values": ["eu", "eu"]}, "'eu' is named twice"),
         ({"values": ["../eu"]}, "'../eu' is not a name"),
         ({"values": [2026]}, "2026 is not a name; use letters, digits, '-' and '_', and put numbers in quotes"),
+        ({"values": ["eu", "last"]}, "'last' means something else where slices are chosen; use another name"),
+        ({"daily": "9999-01-01"}, "slices.daily: the first slice must be between 1900 and 2200; found '9999-01-01'"),
+        ({"monthly": "0026-01"}, "the first slice must be between 1900 and 2200"),
         ({"yearly": 2026}, "slices.yearly: not a setting"),
     ],
 )
@@ -56,6 +59,7 @@ def test_what_is_no_slice_is_named_with_its_remedy(said: dict[str, object], mess
     [
         ("2026-03-02", ["2026-03-02"]),
         ("2026-03-01..2026-03-02", ["2026-03-01", "2026-03-02"]),
+        (" 2026-03-01 .. 2026-03-02 ", ["2026-03-01", "2026-03-02"]),
         ("2026-03-02..", ["2026-03-02", "2026-03-03"]),
         ("..2026-03-01", ["2026-03-01"]),
         ("last", ["2026-03-03"]),
@@ -106,6 +110,8 @@ def test_the_key_is_put_in_place_of_every_hole() -> None:
         ),
         (DAILY, "raw/{slice:%m-%d}/", "{slice:%m-%d} is 03-01 for 2026-03-01 as well as for 2027-03-01"),
         (Slices(hourly="2026-01-01"), "raw/{slice:%m-%d-%H}/", "for 2026-01-01-00 as well as for 2027-01-01-00"),
+        (Slices(hourly="2026-01-01"), "raw/{slice:%Y/%-m%-d/%H}/", "for 2026-01-11-00 as well as for 2026-11-01-00"),
+        (DAILY, "raw/{slice:%Y-%V-%u}/", "for 2028-01-01 as well as for 2028-12-30"),
         (Slices(values=("a", "b")), "raw/{slice:%Y}/", "{slice:%Y} is a form of times, but the slices are names"),
     ],
 )
@@ -113,3 +119,11 @@ def test_a_place_that_two_slices_share_is_refused(slices: Slices, path: str, mes
     with pytest.raises(ConfigError) as caught:
         slices.check_source(Source(path=path))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("prefix", ["", "file://", "local://"])
+def test_a_file_that_patterns_of_two_slices_match_is_shared_however_the_path_is_written(prefix: str) -> None:
+    regions = Slices(values=("eu", "eu_west"))
+    source = Source(path=f"{prefix}/raw/{{slice}}_*.csv")
+    assert regions.shared_with(source, "eu", ["/raw/eu_west_1.csv"]) == ("/raw/eu_west_1.csv", "eu_west")
+    assert regions.shared_with(source, "eu", ["/raw/eu_1.csv"]) is None

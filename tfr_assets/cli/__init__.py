@@ -24,7 +24,7 @@ from rich.text import Text
 from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
-from tfr_assets.layout import SLICES
+from tfr_assets.layout import is_slice
 from tfr_assets.project import PROJECT_VARIABLE, find_project
 from tfr_assets.reading.registry import READERS
 from tfr_assets.storage.objects.store import is_object_url
@@ -312,7 +312,14 @@ def _folders(paths: Sequence[Path | str], said: str | None) -> Sequence[Path | s
 
     if url := next((path for path in paths if isinstance(path, str)), None):
         raise click.UsageError(f"--slices takes datasets of this machine; of {url}, name the URL of a slice")
-    return [folder for path in paths for folder in slice_folders(Path(path), said)]
+    folders: list[Path | str] = []
+    for path in paths:
+        there, others = slice_folders(Path(path), said)
+        folders += there
+        if others:
+            more = f" and {len(others) - 20} more" if len(others) > 20 else ""
+            click.echo(f"{path}: left out, because not made yet: {', '.join(others[:20])}{more}", err=True)
+    return folders
 
 
 def _print_failures(outcome: "Outcome") -> None:
@@ -413,8 +420,8 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
 
 def _without_slice(folder: Path) -> Path:
     """Returns a folder of a slice's files as that of its dataset, whose slices are added up."""
-    slices = folder.parent.parent
-    return slices.parent / folder.name if slices.name == SLICES else folder
+    of_slice = folder.parent
+    return of_slice.parent.parent / folder.name if is_slice(of_slice) else folder
 
 
 @cli.command()

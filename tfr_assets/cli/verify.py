@@ -8,7 +8,7 @@ from typing import Any
 
 from tfr_assets.cli.terminal import bytes_bar
 from tfr_assets.errors import ConfigError
-from tfr_assets.layout import SLICES, data_root, name_in
+from tfr_assets.layout import data_root, is_slice, mixes_slices, name_in
 from tfr_assets.packages import is_installed
 from tfr_assets.project import find_project
 from tfr_assets.records.frames.compression import Opener, open_file
@@ -49,7 +49,7 @@ def as_documents(reports: Sequence[FileReport], notes: Iterable[Note]) -> list[d
 
 
 def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[FileReport], tuple[Note, ...]]:
-    """Compares the folders of datasets with their plans.
+    """Compares the folders of datasets with their plans, and looks whether slices lie beside what has none.
 
     Args:
         paths: Folders of datasets that have a YAML, among others.
@@ -58,15 +58,16 @@ def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[
     Returns:
         A report of each other file that is missing or not of the plan; and what else should be known.
     """
-    folders = [path for path in map(Path.absolute, paths) if not path.is_file() and _is_of_dataset(path)]
+    found = [path for path in map(Path.absolute, paths) if not path.is_file()]
+    faults = [Fault(str(path), 0, 0, FaultKind.BESIDE, says) for path in found if (says := mixes_slices(path))]
+    folders = [path for path in found if _is_of_dataset(path)]
     if not folders or find_project() is None:  # a copy of a dataset's folder can be verified anywhere
-        return [], ()
+        return _reports(faults, reported), ()
     if not is_installed("dagster"):  # as on a host that only reads
         says = "not compared with its YAML: Dagster is not installed"
-        return [], tuple(Note(str(folder), says) for folder in folders)
+        return _reports(faults, reported), tuple(Note(str(folder), says) for folder in folders)
     from tfr_assets.components.config.load import dataset_names, load_component
 
-    faults: list[Fault] = []
     for folder in folders:
         try:
             name = name_in(folder)
@@ -76,12 +77,16 @@ def audit_plans(paths: Iterable[Path], reported: Collection[str]) -> tuple[list[
         except ConfigError as error:
             says = f"its plan is not known: {' '.join(str(error).split())}"
             faults.append(Fault(str(folder), 0, 0, FaultKind.BESIDE, says))
-    return [faulty_report(fault) for fault in faults if fault.path not in reported], ()
+    return _reports(faults, reported), ()
+
+
+def _reports(faults: Iterable[Fault], reported: Collection[str]) -> list[FileReport]:
+    return [faulty_report(fault) for fault in faults if fault.path not in reported]
 
 
 def _is_of_dataset(folder: Path) -> bool:
     """Whether a folder is where a dataset, or a slice of one, lies."""
-    return data_root() == (folder.parent.parent.parent if folder.parent.name == SLICES else folder.parent)
+    return data_root() == (folder.parent.parent.parent if is_slice(folder) else folder.parent)
 
 
 def _planned(dataset: Dataset, folder: Path) -> list[Dataset]:
@@ -89,6 +94,6 @@ def _planned(dataset: Dataset, folder: Path) -> list[Dataset]:
     if not dataset.slices:
         return [dataset]
     made = dataset.made_slices()
-    if folder.parent.name == SLICES:
+    if is_slice(folder):
         return [dataset.of_slice(folder.name)] if folder.name in made else []
     return [dataset.of_slice(key) for key in made]

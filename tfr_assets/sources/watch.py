@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.sources.files.paths import find_source_files
 from tfr_assets.sources.mixed.parts import mixed_source
 from tfr_assets.sources.model.kinds import TABLE
@@ -55,6 +56,15 @@ def source_files(source: Source) -> Iterator[RawFile]:
         follow = bool(part.options.get("follow_links"))
         listed = part if part.kind == TABLE else Source(path=part.path, format=FORMATS[0], follow_links=follow)
         yield from find_source_files(listed)
+
+
+def part_with_data(source: Source) -> str:
+    """Returns the first part of a mixed source that has raw files, or is a function and may have rows; else nothing."""
+    for part in _parts(source) if source.kind == "mixed" else ():
+        with suppress(SourceError):
+            if part.callable or next(source_files(part), None):
+                return str(part)
+    return ""
 
 
 def _parts(source: Source) -> Iterator[Source]:

@@ -6,7 +6,7 @@ from tfr_assets.sources import Inventory, remove_old_landings, save_slices, take
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.units import Progress
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.slices import check_own_files, empty_inventory, raw_state, save_raw_state
+from tfr_assets.writing.slices import check_own_files, check_really_empty, empty_inventory, raw_state, save_raw_state
 
 _MAY_BE_EMPTY = "If a slice may have none, add `empty: allow` to `slices`."
 
@@ -48,8 +48,11 @@ def _take(dataset: Dataset, progress: Progress | None) -> Inventory:
         if slices is None or not error.no_data:
             raise
         if slices.empty == "allow":
+            check_really_empty(dataset, error)
             return empty_inventory(dataset)
         raise SourceError.of_no_data(f"{error} {_MAY_BE_EMPTY}") from error
-    if slices and slices.empty == "refuse" and not inventory.rows:
+    if slices is None or inventory.rows:
+        return inventory
+    if slices.empty == "refuse":
         raise SourceError.of_no_data(f"{dataset.source}: has no rows. {_MAY_BE_EMPTY}")
-    return inventory
+    return empty_inventory(dataset)  # its own schema says little: columns of a CSV without rows have no types

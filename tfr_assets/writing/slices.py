@@ -7,7 +7,7 @@ from tfr_assets.errors import SchemaError, SourceError, StaleError, TfrError
 from tfr_assets.layout import feature_spec_path
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.records.schema.joint import joint_spec
-from tfr_assets.sources import Inventory, called, files_state, source_files
+from tfr_assets.sources import Inventory, called, files_state, missing_root, part_with_data, source_files
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.sealed import seal, unseal
 from tfr_assets.writing.dataset import Dataset
@@ -85,6 +85,32 @@ def _current_features(dataset: Dataset, key: str) -> FeatureSpec | None:
         return plan_features(dataset, Inventory.load(dataset.layout_of(key).inventory))
     except TfrError:
         return None
+
+
+def check_really_empty(dataset: Dataset, error: SourceError) -> None:
+    """Makes sure that a slice has no raw data because there is none, and not because it cannot be seen.
+
+    Args:
+        dataset: The slice.
+        error: What said that there is none.
+
+    Raises:
+        SourceError: It had rows before; or another part of its source has data; or the folder of all slices is gone.
+    """
+    assert dataset.sliced
+    try:
+        rows = Inventory.load(dataset.layout.inventory).rows
+    except StaleError:  # it was not made
+        rows = 0
+    if rows:
+        raise SourceError(
+            f"{error} Slice {dataset.slice} had {rows:,} rows, now none; remove its folder {dataset.layout.folder} if "
+            "that is meant"
+        ) from error
+    if gone := missing_root(dataset.sliced):
+        raise SourceError(f"{error} The folder {gone} of all slices is not there; is it mounted?") from error
+    if there := part_with_data(dataset.source):
+        raise SourceError(f"{error} But there is data in {there}; a slice is only empty where all parts are") from error
 
 
 def empty_inventory(dataset: Dataset) -> Inventory:

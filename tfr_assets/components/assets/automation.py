@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 import dagster as dg
@@ -12,10 +14,12 @@ from tfr_assets.components.assets.jobs import all_partitions, job_tags, refresh_
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.runs.dead_runs import unfinished_run
 from tfr_assets.errors import TfrError
+from tfr_assets.layout import feature_spec_path
 from tfr_assets.sources import called, files_state
 from tfr_assets.writing.outdated import outdated
 
 _MOST_RUNS = 50  # that are asked for in one tick
+_MOST_EARLIER = 24  # slices before the last one that a schedule looks at
 _LAST_RUNS = 20  # among which the last refresh is looked for
 
 # `AutomationCondition.eager()` takes every materialization for a change, also of the same content
@@ -34,7 +38,8 @@ _STATE = "tfr/raw_state"  # tag of a run: what raw files and settings were when 
 def build_schedule(whole: Look, cron: str, deps: Sequence[dg.AssetKey] = ()) -> dg.ScheduleDefinition:
     """Returns the schedule that refreshes a dataset whose raw data is made by the assets `deps`, if by any.
 
-    Where raw data comes in slices, it refreshes the last one; of slices of time, the last that is over.
+    Where raw data comes in slices of time, it refreshes the last that is over, and makes those before it that were not
+    made since the newest that was; of slices with names, all.
     """
     name = whole.dataset.name
     # only a run shows what a function or another asset gives now, and only a run keeps the merged file from being late
@@ -45,27 +50,58 @@ def build_schedule(whole: Look, cron: str, deps: Sequence[dg.AssetKey] = ()) -> 
         job_name=refresh_job(name),
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,  # whoever writes a schedule wants it to run
-        description=f"Refreshes {f'the last slice of {name}' if whole.slices else name}: {cron}, in UTC."
+        description=f"Refreshes {f'slices of {name}' if whole.slices else name}: {cron}, in UTC."
         + ("" if always else " Launches no run where raw files and settings are those of the last one."),
     )
-    def refresh(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        if run := unfinished_run(context.instance, {SCHEDULE_NAME_TAG: f"{name}_schedule"}):
-            return dg.SkipReason(f"run {run.run_id[:8]}, which the tick before launched, is not over yet")
-        look = whole
-        if slices := whole.dataset.slices:
-            keys = slices.all_keys(context.scheduled_execution_time)
+    def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
+        if whole.dataset.slices is None:
+            if run := unfinished_run(context.instance, {SCHEDULE_NAME_TAG: f"{name}_schedule"}):
+                return dg.SkipReason(f"run {run.run_id[:8]}, which the tick before launched, is not over yet")
+            looks = [whole]
+        else:
+            keys = _due_slices(whole, context.scheduled_execution_time)
             if not keys:
                 return dg.SkipReason("the first slice is not over yet")
-            look = whole.of_slice(keys[-1])
-        try:
-            state = "" if always else _with_settings(look, files_state(look.dataset.source))
-        except (TfrError, OSError):  # the run will say it where everybody looks
-            state = ""
-        if state and state == _last_state(look, context.instance) and not _outdated(look):
+            all_looks = [whole.of_slice(key) for key in keys]
+            busy = busy_slices(all_looks, context.instance)
+            looks = [look for look in all_looks if look.partition not in busy]
+            if not looks:
+                return dg.SkipReason(f"runs are working on {', '.join(keys[:_LAST_RUNS])}")
+        requests = [request for look in looks if (request := _request_if_new(look, always, context.instance))]
+        if not requests:
             return dg.SkipReason("nothing new: raw files and settings are those that all files were made from")
-        return _request(look, state)
+        if len(requests) > 1:  # then Dagster wants keys, of which it launches none twice
+            at = context.scheduled_execution_time.isoformat()
+            return [request._replace(run_key=f"{request.partition_key} {at}") for request in requests]
+        return requests
 
     return refresh
+
+
+def _due_slices(whole: Look, now: datetime) -> list[str]:
+    """Returns the slices that a schedule looks at, in order."""
+    slices = whole.dataset.slices
+    assert slices
+    keys = slices.all_keys(now)
+    if slices.values is not None:
+        return keys
+    if not whole.dataset.made_slices():  # whoever wants all that was before the first tick launches a backfill
+        return keys[-1:]
+    left_out = takewhile(
+        lambda key: not feature_spec_path(whole.dataset.layout_of(key).shards).exists(),
+        reversed(keys[-1 - _MOST_EARLIER :]),
+    )
+    return [*reversed([*left_out])] or keys[-1:]
+
+
+def _request_if_new(look: Look, always: bool, instance: dg.DagsterInstance) -> dg.RunRequest | None:
+    try:
+        state = "" if always else _with_settings(look, files_state(look.dataset.source))
+    except (TfrError, OSError):  # the run will say it where everybody looks
+        state = ""
+    if state and state == _last_state(look, instance) and not _outdated(look):
+        return None
+    return _request(look, state)
 
 
 def build_watch(look: Look, seconds: int) -> dg.SensorDefinition:
@@ -125,7 +161,7 @@ def build_slice_watch(whole: Look, seconds: int) -> dg.SensorDefinition:
                 state = raw_state(look.dataset)
             except (TfrError, OSError):  # a run would say it
                 state = last
-            if not state:
+            if not state and key not in before:  # where all files are gone, a run says so
                 continue
             if state == last != launched and key not in busy and requests < _MOST_RUNS:
                 if why_new(look.dataset, state):

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.layout import SLICES
+from tfr_assets.layout import SLICES, is_slice
+from tfr_assets.storage.file_names import is_remote
 
 FileChoice = Literal["shards", "merged"]
 SliceChoice = str | tuple[str, str] | list[str]  # a text such as "last", the first and the last one, or which
@@ -20,7 +22,8 @@ def command_for(path: str) -> str:
     if folder.rpartition("/")[2] not in CHOICES:
         return "`tfr_assets.write`"
     above = folder.split("/")[:-1]
-    of_slice = f" --slices {above[-1]}" if above[-2:-1] == [SLICES] else ""
+    named = above[-2:-1] == [SLICES] and (is_remote(path) or is_slice(Path(folder).parent))
+    of_slice = f" --slices {above[-1]}" if named else ""
     return f"`tfr run {name.partition('-')[0]}{of_slice}`"
 
 

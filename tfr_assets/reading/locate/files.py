@@ -12,10 +12,11 @@ The manifests say which files there are: a set is all that is `-of-N`, and nothi
 import difflib
 import os
 import re
+import warnings
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError, StaleError
-from tfr_assets.layout import SLICES, Layout, manifest_path, name_in
+from tfr_assets.layout import SLICES, Layout, holds_slices, manifest_path, mixes_slices, name_in
 from tfr_assets.project import find_project
 from tfr_assets.reading.locate.file_sets import (
     CHOICES,
@@ -28,7 +29,7 @@ from tfr_assets.reading.locate.file_sets import (
 from tfr_assets.reading.locate.foreign import adopted_files, check_none_added
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
-from tfr_assets.reading.locate.slices import choose_slices, join_slices, slices_in
+from tfr_assets.reading.locate.slices import choose_slices, join_slices, slices_in, unfinished_slices
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.remote_folders import files_in
@@ -58,7 +59,8 @@ def locate(
 
     Raises:
         ConfigError: There is no such dataset, path, choice, split or slice, or records were written serialized.
-        StaleError: Something must be written (again) first: files or slices are missing, or of several versions.
+        StaleError: Something must be written (again) first: files or slices are missing, or of several versions;
+            or a folder holds slices as well as files of the whole dataset.
         SchemaError: Slices have other features.
         DamagedFile: A file differs from its manifest in size.
     """
@@ -78,7 +80,7 @@ def locate(
     path = Path(os.fspath(what).removeprefix("file://")).expanduser()
     if not path.exists():
         raise ConfigError(f"there is no file or folder {path}; give the name of a dataset, or the path of its files")
-    if any((path / part).is_dir() for part in ("raw", SLICES, *CHOICES)):
+    if holds_slices(path) or any((path / part).is_dir() for part in ("raw", *CHOICES)):
         return _of_slices_or_dataset(path, files, split, sizes_must_fit, slices, missing_slices)
     if slices is not None:
         raise ConfigError(f"slices={slices!r} chooses among a dataset's, but {path} is already chosen; leave it out")
@@ -116,12 +118,20 @@ def _of_slices_or_dataset(
     slices: SliceChoice | None,
     missing: MissingSlices,
 ) -> RecordFiles:
-    if not (folder / SLICES).is_dir():
+    if not holds_slices(folder):
         if slices is not None:
             raise ConfigError(f"slices={slices!r}: dataset {folder.name!r} has no slices; leave it out")
         return _of_dataset(folder, files, split, sizes_must_fit)
+    if wrong := mixes_slices(folder):
+        raise StaleError(wrong)
     there, known = slices_in(folder)
     keys = choose_slices(slices, missing, there, known, folder.name)
+    if slices is None and (unfinished := unfinished_slices(folder, there)):
+        warnings.warn(
+            f"dataset {folder.name!r}: left out, because being written, or lost: {', '.join(unfinished)}. `tfr run "
+            f"{folder.name} --slices new` makes them; slices= says which are read",
+            stacklevel=2,
+        )
     return join_slices({key: _of_dataset(folder / SLICES / key, files, split, sizes_must_fit) for key in keys})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfr_assets.errors import ConfigError, StaleError
-from tfr_assets.layout import SLICES, SLICES_FILE
+from tfr_assets.layout import SLICES, SLICES_FILE, feature_spec_path, holds_slices
 from tfr_assets.reading.locate.file_sets import MissingSlices, SliceChoice
 from tfr_assets.reading.locate.record_files import RecordFiles, gather
 from tfr_assets.records.schema.joint import joint_spec
@@ -118,20 +118,38 @@ def gather_again(paths: Sequence[str]) -> RecordFiles:
     return next(iter(folders.values())) if len(folders) == 1 else join_slices(folders)
 
 
-def slice_folders(folder: Path, slices: SliceChoice) -> list[Path]:
-    """Returns the folders of some slices of a dataset, given its own. Raises as `choose_slices`."""
-    if not (folder / SLICES).is_dir():
+def slice_folders(folder: Path, slices: SliceChoice) -> tuple[list[Path], list[str]]:
+    """Returns the folders of some slices of a dataset, given its own; and which of `all` are not there.
+
+    Raises as `choose_slices`.
+    """
+    if not holds_slices(folder):
         raise ConfigError(f"slices={slices!r}: {folder} is no dataset with slices; leave it out")
-    return [folder / SLICES / key for key in choose_slices(slices, "raise", *slices_in(folder), folder.name)]
+    there, known = slices_in(folder)
+    keys = choose_slices(slices, "allow" if slices == "all" else "raise", there, known, folder.name)
+    others = [key for key in known.all_keys() if key not in there] if known and slices == "all" else []
+    return [folder / SLICES / key for key in keys], others
 
 
 def slices_in(folder: Path) -> "tuple[set[str], Slices | None]":
-    """Returns the keys of the slices that have files in a dataset's folder; and which there can be, where saved."""
+    """Returns the keys of a dataset's slices that were made; and which there can be, where saved.
+
+    One whose first shards are being written is not there yet: it is once their feature spec, which comes last, is.
+    """
     from tfr_assets.sources import load_slices
 
-    there = {path.parents[2].name for path in (folder / SLICES).glob("*/*/manifest/*.json")}
+    finished = [feature_spec_path(path / "shards") for path in (folder / SLICES).glob("*")]
+    there = {path.parents[1].name for path in finished if path.is_file()}
+    there |= {path.parents[2].name for path in (folder / SLICES).glob("*/merged/manifest/*.json")}
     try:
         content = (folder / SLICES / SLICES_FILE).read_bytes()
     except OSError:
         return there, None
     return there, load_slices(content)
+
+
+def unfinished_slices(folder: Path, there: Collection[str]) -> list[str]:
+    """Returns the keys of the slices whose inventory was taken, but that have no files, or not all."""
+    taken = {path.parents[1].name for path in (folder / SLICES).glob("*/raw/inventory.json")}
+    written = {path.parents[2].name for path in (folder / SLICES).glob("*/shards/manifest/*.json")}
+    return sorted((taken | written) - {*there})

@@ -65,6 +65,8 @@ def _expanded(
     """Yields the records' columns of listed rows, few at a time where the files are large."""
     listing = inventory.listing
     assert listing is not None
+    if start == stop:  # of an empty slice, not even the folder need be there
+        return
     expansion = kind_named(inventory.source.kind).expansion(inventory.source, listing, inventory.classes)
     for rows in _read(inventory, start, stop, listing, listing, batch_rows):
         ends = np.cumsum(expansion.sizes(rows))

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from tfr_assets.layout import SLICES_FILE
 from tfr_assets.option_groups import OneOf, options, problem, problem_at
 from tfr_assets.sources.model.source import Source
 from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.sealed import seal, unseal
 
 _FORMATS = {"hourly": "%Y-%m-%d-%H", "daily": "%Y-%m-%d", "weekly": "%Y-%m-%d", "monthly": "%Y-%m"}
@@ -32,7 +34,10 @@ _STEPS = {"hourly": timedelta(hours=1), "daily": timedelta(days=1), "weekly": ti
 _WRITTEN = ("%Y-%m-%d-%H", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%Y-%m")  # how YAML may give a time
 _HOLE = re.compile(r"\{slice(?::([^{}]+))?\}")
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-_SAMPLED = 800  # slices whose paths are held against each other
+_SAMPLED = 800  # slices that follow each other whose paths are held against each other,
+_SAMPLED_DAYS = 2200  # and one of each day: in six years, weeks and days of all years have met
+_YEARS = range(1900, 2201)
+_WORDS = ("all", "last", "new")  # which `--slices` takes for something else
 _SHOWN = 5
 
 
@@ -54,6 +59,8 @@ def _start(form: str) -> PlainValidator:
 
     def check(value: Any) -> str:
         time = _time(value)
+        if time.year not in _YEARS:
+            raise problem(f"the first slice must be between {_YEARS[0]} and {_YEARS[-1]}; found {value!r}")
         key = time.strftime(form)
         if datetime.strptime(key, form).replace(tzinfo=UTC) != time:
             raise problem(f"{value!r} is not where a slice begins; such as {key}")
@@ -68,6 +75,8 @@ def _values(values: Any) -> tuple[str, ...]:
     for value in values:
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise problem(f"{value!r} is not a name; use letters, digits, '-' and '_', and put numbers in quotes")
+        if value in _WORDS:
+            raise problem(f"{value!r} means something else where slices are chosen; use another name")
         if values.count(value) > 1:
             raise problem(f"{value!r} is named twice")
     return tuple(values)
@@ -167,7 +176,7 @@ class Slices:
         named = {"all": keys, "last": keys[-1:]}
         found: set[str] = set()
         for part in said.split(","):
-            first, dots, last = part.strip().partition("..")
+            first, dots, last = (each.strip() for each in part.partition(".."))
             if not dots:
                 found |= set(named[first]) if first in named else {keys[self._place(first, keys)]}
                 continue
@@ -216,27 +225,26 @@ class Slices:
             )
         if self.values is not None and (formed := next((hole for hole in holes if hole[1]), None)):
             raise ConfigError(f"slices: {formed[0]} is a form of times, but the slices are names; write {{slice}}")
-        places: dict[str, str] = {}
-        for key in dict.fromkeys(self._sample()):
-            place = " ".join(self.fill(hole[0], key) for hole in holes)
-            if (other := places.setdefault(place, key)) != key:
+        forms = [hole[1] for hole in holes]
+        if not all(forms):  # a place with the key in it is that of no other slice
+            return
+        places: dict[str, datetime] = {}
+        for time in dict.fromkeys(self._sample()):
+            place = time.strftime(" ".join(forms))
+            if (other := places.setdefault(place, time)) != time:
                 raise ConfigError(
-                    f"slices: {holes[0][0]} is {place} for {other} as well as for {key}; write a form that tells all "
-                    f"slices apart, such as {{slice:{self.format}}}"
+                    f"slices: {holes[0][0]} is {place} for {other:{self.format}} as well as for {time:{self.format}}; "
+                    f"write a form that tells all slices apart, such as {{slice:{self.format}}}"
                 )
 
-    def _sample(self) -> list[str]:
-        """Returns keys of slices that a form might not tell apart: those that follow each other, and years later."""
-        if self.values is not None:
-            return list(self.values)
+    def _sample(self) -> Iterator[datetime]:
+        """Yields when slices begin that a form might not tell apart: those that follow each other, and years later."""
         begin = self.begin
-        keys = [begin.strftime(self.format)]
-        if begin.day < 29 and self.kind != "weekly":
-            keys.append(begin.replace(year=begin.year + 1).strftime(self.format))
         for _ in range(_SAMPLED):
+            yield begin
             begin = self._next(begin)
-            keys.append(begin.strftime(self.format))
-        return keys
+        if self.kind in ("hourly", "daily"):
+            yield from (self.begin + timedelta(days=day) for day in range(_SAMPLED_DAYS))
 
     def place(self, source: Source, key: str) -> Source:
         """Returns the source of one slice: the key is put in place of each `{slice}`, in the form asked for."""
@@ -273,6 +281,19 @@ def has_slices(source: Source) -> bool:
     return any(_HOLE.search(text) for text in _texts(source))
 
 
+def missing_root(source: Source) -> Path | None:
+    """Returns the first folder that a source's slices must lie in and that is not there; None, if all are."""
+    for text in _texts(source):
+        hole = _HOLE.search(text)
+        if hole is None or "/" not in text[: hole.start()] or is_remote(text):
+            continue
+        before = _local(text[: hole.start()]).split("/")[:-1]
+        plain = "/".join(takewhile(lambda part: not glob.has_magic(part), before)) or "/"
+        if not (folder := Path(plain).expanduser().absolute()).is_dir():
+            return folder
+    return None
+
+
 def _is_loose(path: str) -> bool:
     """Whether patterns of two slices can match one file: wildcards stand beside the key, or folders before it vary."""
     if not _HOLE.search(path) or not glob.has_magic(path):
@@ -284,12 +305,16 @@ def _is_loose(path: str) -> bool:
 
 def _form(pattern: str) -> re.Pattern[str]:
     """Returns what the paths look like that a pattern matches, as `glob` takes it."""
-    whole = pattern if "://" in pattern else str(Path(pattern).expanduser().absolute())
+    whole = pattern if is_remote(pattern) else str(Path(_local(pattern)).expanduser().absolute())
     parts = [
         "(?:[^/]+/)*" if part == "**" else fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z") + "/"
         for part in whole.split("/")
     ]
     return re.compile("".join(parts).removesuffix("/").replace(".*", "[^/]*"))
+
+
+def _local(path: str) -> str:
+    return path.removeprefix("file://").removeprefix("local://")
 
 
 def _mapped(source: Source, change: Callable[[str], str]) -> Source:
