@@ -83,6 +83,32 @@ def test_shards_follow_raw_when_its_content_changed_and_only_then(
         assert set(seen.get_requested_partitions(dg.AssetKey([name, "shards"]))) == expected
 
 
+def test_shards_follow_raw_that_changes_right_after_a_refresh(
+    project: Project, make_dataset: Callable[..., str]
+) -> None:
+    name = make_dataset("raced", automation="on_change")
+    raw, shards = dg.AssetKey([name, "raw"]), dg.AssetKey([name, "shards"])
+    alone = dg.Definitions(assets=project.repository().asset_graph.assets_defs)
+    seen = dg.evaluate_automation_conditions(alone, instance=project.instance)
+
+    def requested() -> set[str | None]:
+        nonlocal seen
+        seen = dg.evaluate_automation_conditions(alone, instance=project.instance, cursor=seen.cursor)
+        return set(seen.get_requested_partitions(shards))
+
+    assert project.refresh(name, SHARDS).ok
+    assert requested() == set()  # what is made from the new raw is there already
+    project.table(name, numbers(ROWS + 1))
+    assert project.refresh(name, SHARDS).ok
+    project.table(name, numbers(ROWS + 2))
+    assert project.run(f"Plan_shards_{name}", assets=[raw]).ok
+    assert requested() == set(KEYS)
+    project.table(name, numbers(ROWS + 3))
+    assert project.run(f"Plan_shards_{name}", assets=[raw]).ok
+    assert requested() == set(KEYS)  # raw has changed since they were asked for
+    assert requested() == set()  # whether they could be made or not
+
+
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [

@@ -22,10 +22,17 @@ _MOST_RUNS = 50  # that are asked for in one tick
 _MOST_EARLIER = 24  # slices before the last one that a schedule looks at
 _LAST_RUNS = 20  # among which the last refresh is looked for
 
-# `AutomationCondition.eager()` takes every materialization for a change, also of the same content
-_CHANGED = dg.AutomationCondition.data_version_changed() | dg.AutomationCondition.newly_missing()
+_updated = dg.AutomationCondition.newly_updated()
+_requested = dg.AutomationCondition.newly_requested()
+_deps_updated = dg.AutomationCondition.any_deps_match(_updated)
+_deps_changed = dg.AutomationCondition.any_deps_match(dg.AutomationCondition.data_version_changed())
+# `AutomationCondition.eager()` takes every materialization for a change, also of the same content. And where an asset
+# and what it is made from were both materialized between two ticks, `since_last_handled` takes the change for handled:
+# only updates and requests, each compared by itself, are compared by their times.
 ON_CHANGE: dg.AutomationCondition[Any] = (
-    dg.AutomationCondition.any_deps_match(_CHANGED).since_last_handled()
+    _deps_updated.since(_updated)
+    & _deps_updated.since(_requested)
+    & _deps_changed.since(_requested & ~_deps_changed)
     & ~dg.AutomationCondition.any_deps_missing()
     & ~dg.AutomationCondition.any_deps_in_progress()
     & ~dg.AutomationCondition.in_progress()
