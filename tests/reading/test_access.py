@@ -324,7 +324,7 @@ def test_other_processes_read_what_was_opened_here(written: Written, source: pa.
 
 def test_many_threads_read_at_once(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfr_assets.reading.access.gather._RUNS_A_THREAD", 3)
-    monkeypatch.setattr("tfr_assets.records.frames.gather._GAP", 0)
+    monkeypatch.setattr("tfr_assets.records.frames.gather.GAP", 0)
     opened = tfr_assets.open(written(table(600), shards=5).folder, files="shards")
     wanted = [np.random.default_rng(seed).integers(0, 600, 100) for seed in range(40)]
     with ThreadPoolExecutor(8) as pool:
