@@ -1,6 +1,7 @@
 """Records come from anywhere in a file, whole and in the order asked, however they are read together."""
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def gathered(
     descriptor = os.open(path, os.O_RDONLY)
     try:
         cuts = [len(runs) * index // threads for index in range(threads + 1)]
-        for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+        for start, stop in pairwise(cuts):
             runs.read(descriptor, buffer, problems, scratch, start, stop)
     finally:
         os.close(descriptor)

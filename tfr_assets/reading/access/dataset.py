@@ -275,12 +275,14 @@ class Dataset(InFrameworks):
         def new_decoder() -> RecordDecoder:
             return RecordDecoder(self._source, self.features, names, keeps_nulls(options.into), options.skip)
 
-        new_decoder()  # what it refuses is refused at once
+        idle = [new_decoder()]  # what it refuses is refused at once
 
-        together = 1 if self._in_memory else batches_together(self._payload_bytes, len(self), options.batch_size)
+        together = 1
+        if order.shuffle == "global" and not self._in_memory:
+            together = batches_together(self._payload_bytes, len(self), options.batch_size)
 
         def start(order: Order, epoch: int, share: Positions) -> AnyOrder:
-            return AnyOrder(order, epoch, share, options, together, new_decoder, names, convert)
+            return AnyOrder(order, epoch, share, options, together, new_decoder, idle, names, convert)
 
         return ResumableBatches(fingerprint, order, options, start)
 

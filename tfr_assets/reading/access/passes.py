@@ -1,6 +1,5 @@
 """A pass over some positions of an epoch, record by record, in any order."""
 
-import threading
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from tfr_assets.reading.native.skipped_count import Tally
 from tfr_assets.records.examples.ranges import Columns, row_count
 from tfr_assets.records.frames.skipped import MOST_FAULTS, Skipped
 
-_MORE = 8  # times as many batches are read together as before
+_MORE = 4  # times as many batches are read together as before
 
 
 class AnyOrder:
@@ -27,20 +26,22 @@ class AnyOrder:
         options: What is asked for; each worker is a thread that reads and decodes.
         together: Batches that are read together at the most.
         new_decoder: Makes a decoder for a thread.
+        idle: Decoders that no thread uses, with the memory that they have worked in: from one pass to the next.
         names: The columns, in their order.
         convert: What becomes of each batch.
     """
 
     def __init__(
         self, order: Order, epoch: int, share: Positions, options: BatchOptions, together: int,
-        new_decoder: Callable[[], RecordDecoder], names: tuple[str, ...], convert: Callable[[Columns], Any],
+        new_decoder: Callable[[], RecordDecoder], idle: list[RecordDecoder], names: tuple[str, ...],
+        convert: Callable[[Columns], Any],
     ) -> None:  # fmt: skip
         self._order, self._epoch, self._share = order, epoch, share
         self._options, self._together = options, together
-        self._new_decoder, self._names, self._convert = new_decoder, names, convert
+        self._new_decoder, self._idle, self._names, self._convert = new_decoder, idle, names, convert
         rest = len(share) % options.batch_size if options.drop_remainder else 0
         self._stop = len(share) - rest
-        self._tally, self._own = Tally(), threading.local()
+        self._tally = Tally()
         self._batches = self._run()
 
     @property
@@ -77,13 +78,13 @@ class AnyOrder:
             first, batches = stop, min(_MORE * batches, self._together)
 
     def _decode(self, positions: Positions, put: Callable[[Columns], None]) -> None:
-        if not hasattr(self._own, "decoder"):
-            self._own.decoder = self._new_decoder()
+        decoder = self._idle.pop() if self._idle else self._new_decoder()
         records = self._order.records(self._epoch, positions.to_numpy())
         left = len(records)
-        for columns, faults in self._own.decoder.decode_all(records, size := self._options.batch_size):
+        for columns, faults in decoder.decode_all(records, size := self._options.batch_size):
             if faults:
                 lost = min(size, left) - row_count(columns)
                 self._tally.add(Skipped(lost, tuple(faults.values())[:MOST_FAULTS]))
             left -= size
             put(columns)
+        self._idle.append(decoder)
