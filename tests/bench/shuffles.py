@@ -2,6 +2,8 @@
 
 import resource
 import statistics
+import time
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,13 @@ def measure_shuffles(folder: Path) -> list[Line]:
     shards = write_dataset(table, folder, "flights", 16).shards
     opened, loaded = tfr_assets.open(shards), tfr_assets.open(shards, in_memory=True)
 
-    def counted(batches: Callable[[], Any]) -> Callable[[], None]:
+    processor: dict[str, list[float]] = defaultdict(list)
+
+    def counted(name: str, batches: Callable[[], Any]) -> Callable[[], None]:
         def run() -> None:
+            started = time.process_time()
             assert sum(len(batch["distance"]) for batch in batches()) == len(opened)
+            processor[name].append(time.process_time() - started)
 
         return run
 
@@ -46,12 +52,12 @@ def measure_shuffles(folder: Path) -> list[Line]:
 
     seconds = alternate(
         {
-            "batches": counted(lambda: tfr_assets.batches(shards, _BATCH)),
+            "batches": counted("batches", lambda: tfr_assets.batches(shards, _BATCH)),
             **{
-                name: counted(lambda shuffle=shuffle: opened.batches(_BATCH, shuffle=shuffle))  # type: ignore[misc]
+                name: counted(name, lambda shuffle=shuffle: opened.batches(_BATCH, shuffle=shuffle))  # type: ignore[misc]
                 for name, shuffle in _SHUFFLES.items()
             },
-            "in memory": counted(lambda: loaded.batches(_BATCH, shuffle="global")),
+            "in memory": counted("in memory", lambda: loaded.batches(_BATCH, shuffle="global")),
             "take": lambda: opened.take(rows),
             "restore": restore,
         }
@@ -67,7 +73,8 @@ def measure_shuffles(folder: Path) -> list[Line]:
                 f"{speed:.2f}× of batches",
                 target,
                 speed >= 0.3 if target else None,
-                f"{quality(order)}; an epoch takes {spread(seconds[name])}",
+                f"{ratio(processor['batches'], processor[name]):.2f}× in processor time; {quality(order)}; "
+                f"an epoch takes {spread(seconds[name])}",
             )
         )
     first = statistics.median(seconds["restore"]) * 1e3

@@ -324,7 +324,7 @@ def test_other_processes_read_what_was_opened_here(written: Written, source: pa.
 
 def test_many_threads_read_at_once(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfr_assets.reading.access.gather._RUNS_A_THREAD", 3)
-    monkeypatch.setattr("tfr_assets.records.frames.gather._GAP", 0)
+    monkeypatch.setattr("tfr_assets.records.frames.gather.GAP", 0)
     opened = tfr_assets.open(written(table(600), shards=5).folder, files="shards")
     wanted = [np.random.default_rng(seed).integers(0, 600, 100) for seed in range(40)]
     with ThreadPoolExecutor(8) as pool:
@@ -425,11 +425,11 @@ def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:
 def test_records_that_only_tensorflow_decodes_are_given_as_bytes(written: Written) -> None:
     import tensorflow as tf
 
-    steps = pa.table({"id": range(9), "steps": pa.array([[1, 2]] * 9, pa.list_(pa.int64()))})
-    opened = tfr_assets.open(written(steps, options=FeatureOptions(sequence=("steps",))).folder)
-    found = [tf.train.SequenceExample.FromString(record) for record in opened.take([5, 2], into="bytes")]
-    assert [record.context.feature["id"].int64_list.value[0] for record in found] == [5, 2]
-    with pytest.raises(ConfigError, match="are not decoded here"):
+    source = pa.table({"id": range(9), "x": [[0.5, 1.5]] * 9})
+    opened = tfr_assets.open(written(source, options=FeatureOptions(tensor={"x": "serialized"})).folder)
+    found = [tf.train.Example.FromString(record) for record in opened.take([5, 2], into="bytes")]
+    assert [record.features.feature["id"].int64_list.value[0] for record in found] == [5, 2]
+    with pytest.raises(ConfigError, match="only TensorFlow parses"):
         opened[0]
 
 

@@ -154,6 +154,39 @@ def test_other_numbers_of_ranks_and_workers_read_what_was_left(
     assert sorted(found) == list(range(ROWS))
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_only_the_iteration_after_restore_is_a_rest(opened: Dataset, workers: int, persistent: bool) -> None:
+    def shuffled() -> Any:
+        return opened.torch(9, columns=["id"], shuffle="global", seed=3)
+
+    before = iter(shuffled())
+    taken = ids(islice(before, 4))
+    batches = shuffled()
+    batches.restore(before.state_dict())
+    resumed = loader(batches, workers, persistent_workers=persistent and workers > 0)
+    rest, second, third = (ids(resumed) for _ in range(3))
+    assert sorted(taken + rest) == list(range(ROWS))
+    assert sorted(second) == sorted(third) == list(range(ROWS))
+    batches.set_epoch(1)
+    assert second == third == ids(resumed) != taken + rest
+    batches.set_epoch(0)
+    assert ids(resumed)[:4] != second[:4]
+
+
+def test_an_iteration_of_several_epochs_goes_on_to_its_end(opened: Dataset) -> None:
+    before = opened.torch(9, columns=["id"], shuffle="global", epochs=2)
+    before.set_epoch(5)
+    first = iter(before)
+    taken = ids(islice(first, -(-ROWS // 9) + 2))  # into the second epoch
+    batches = opened.torch(9, columns=["id"], shuffle="global", epochs=2)
+    batches.restore(first.state_dict())
+    assert sorted(taken + ids(batches)) == sorted([*range(ROWS)] * 2)
+    following = ids(batches)
+    batches.set_epoch(7)
+    assert sorted(following) == sorted([*range(ROWS)] * 2) and following == ids(batches)
+
+
 def test_states_that_do_not_fit_are_refused(opened: Dataset, tmp_path: Path) -> None:
     first, second = (iter(opened.torch(9, columns=["id"], shard=(rank, 2))) for rank in range(2))
     next(first)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tfr_assets
 from tests.records.reference import examples
 from tests.records.tables import Table, tables
-from tfr_assets.errors import ConfigError, SchemaError
+from tfr_assets.errors import SchemaError
 from tfr_assets.layout import Layout, index_path
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.readers.options import ReadOptions
@@ -145,12 +145,6 @@ def test_whatever_is_lost_the_rest_is_as_tensorflow_parses_it(
                     list(dataset)
             else:
                 check_batches(list(dataset), wanted)
-
-
-def test_feature_lists_are_refused_when_the_dataset_is_built(written: Written) -> None:
-    layout = written(pa.table({"s": [[1, 2], [3]]}), options=FeatureOptions(sequence=("s",)))
-    with pytest.raises(ConfigError, match="use reader='vectorized'"):
-        tfr_assets.read(layout.folder, reader="columnar")
 
 
 def test_damage_reaches_training_code_with_its_place(written: Written) -> None:

@@ -322,9 +322,3 @@ def test_a_shape_without_values_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"'x' has no values by its shape \[0\].*use reader='vectorized'"):
         Decoder(spec, ["x"])
     assert Decoder(spec, []).finish() == {}
-
-
-def test_feature_lists_are_refused() -> None:
-    spec = derive_spec(pa.schema([("s", pa.list_(pa.int64()))]), {}, FeatureOptions(sequence=("s",)))
-    with pytest.raises(ConfigError, match=r"feature lists .* use reader='vectorized'"):
-        Decoder(spec, ["s"])

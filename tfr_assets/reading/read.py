@@ -68,8 +68,7 @@ def read(
             of the slices. None: all that are there.
         missing_slices: `"raise"`, or `"allow"` to leave out slices among these that are not there.
         reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
-            that was measured, else `columnar`; `vectorized` for tf.SequenceExamples and where nothing is checked; for a
-            URL, `autotuned`.
+            that was measured, else `columnar`; `vectorized` where nothing is checked; for a URL, `autotuned`.
         shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
         seed: Makes that order the same in every run, but with `data_service`, whose workers race; it differs from
             epoch to epoch all the same.

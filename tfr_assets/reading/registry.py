@@ -180,7 +180,7 @@ def default_reader(files: "RecordFiles", checked: bool = True) -> str:
     """
     if is_remote(files.paths[0]):
         return "autotuned"
-    return "columnar" if checked and not files.features.sequence else "vectorized"
+    return "columnar" if checked else "vectorized"
 
 
 def reader_named(name: str) -> Reader:

@@ -13,7 +13,7 @@ from tfr_assets.errors import ConfigError, OutOfMemory, OutOfRange, StaleError
 from tfr_assets.reading.access.decode import RecordDecoder, read_payloads
 from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.frameworks import InFrameworks
-from tfr_assets.reading.access.gather import LoadedRecords, Source, file_records
+from tfr_assets.reading.access.gather import LoadedRecords, Source, batches_together, file_records
 from tfr_assets.reading.access.left import Positions
 from tfr_assets.reading.access.open_files import OpenFiles, Scanned
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even, check_on_error
@@ -275,10 +275,14 @@ class Dataset(InFrameworks):
         def new_decoder() -> RecordDecoder:
             return RecordDecoder(self._source, self.features, names, keeps_nulls(options.into), options.skip)
 
-        new_decoder()  # what it refuses is refused at once
+        idle = [new_decoder()]  # what it refuses is refused at once
+
+        together = 1
+        if order.shuffle == "global" and not self._in_memory:
+            together = batches_together(self._payload_bytes, len(self), options.batch_size)
 
         def start(order: Order, epoch: int, share: Positions) -> AnyOrder:
-            return AnyOrder(order, epoch, share, options, new_decoder, names, convert)
+            return AnyOrder(order, epoch, share, options, together, new_decoder, idle, names, convert)
 
         return ResumableBatches(fingerprint, order, options, start)
 

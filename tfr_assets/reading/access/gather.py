@@ -11,13 +11,14 @@ import numpy as np
 from tfr_assets.errors import DamagedFile
 from tfr_assets.reading.access.open_files import OpenFile, OpenFiles
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.records.frames.gather import Runs, check_frames
+from tfr_assets.records.frames.gather import GAP, SCRATCH, Runs, faults_in, lay_out
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.records.frames.segments import stale
 from tfr_assets.records.kernels.jit import PADDING
 
 _HEADER = 12
 _RUNS_A_THREAD = 256  # fewer are read before a thread has started
+_TOGETHER = 64 << 20  # bytes of records that are read together at the most
 
 Memory = Callable[[int], np.ndarray]
 """Gives at least so many bytes, uint8, for as long as the records are used."""
@@ -30,8 +31,8 @@ class Gathered:
     Attributes:
         buffer: uint8, which holds all of them.
         frames: int64 of shape (n, 3): start in the buffer and size of each record, and its number, as they were asked
-            for, less those that are damaged.
-        faults: What is wrong with these, by number, in ascending order.
+            for.
+        faults: What is wrong with some of them, by number, in ascending order.
     """
 
     buffer: np.ndarray
@@ -70,6 +71,20 @@ def file_records(files: RecordFiles, opened: OpenFiles | None = None) -> "FileRe
     return FileRecords(opened or OpenFiles(files), firsts)
 
 
+def batches_together(payload_bytes: int, records: int, batch_size: int) -> int:
+    """Returns how many batches of records from anywhere are best read together: as many as lie together, by and large.
+
+    Args:
+        payload_bytes: Of all records.
+        records: Number of them.
+        batch_size: Records of a batch.
+    """
+    if not payload_bytes:
+        return 1
+    most = int(_TOGETHER * records / payload_bytes)  # records
+    return max(1, most // batch_size) if most * GAP >= payload_bytes else 1
+
+
 class FileRecords:
     """Records in files, each read when it is asked for. See `Source`.
 
@@ -83,31 +98,26 @@ class FileRecords:
 
     def gather(self, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
         """See `Source`."""
-        order = np.argsort(records, kind="stable")
+        order = np.argsort(records)
         ascending = records[order]
         frames = np.empty((len(records), 3), np.int64)
         cuts = np.searchsorted(ascending, self._firsts).tolist()
         parts: list[_Part] = []
-        target = 0
         for index, (begin, stop) in enumerate(pairwise(cuts)):
             if begin < stop:
                 bounds, first = self._files.bounds(index), int(self._firsts[index])
-                runs = Runs(bounds, first, ascending[begin:stop], order[begin:stop], frames, target)
-                parts.append(_Part(index, first, runs))
-                target = runs.end
-        buffer = memory(target + PADDING)
+                parts.append(_Part(index, Runs(bounds, first, ascending[begin:stop], order[begin:stop], frames)))
+        buffer, problems = memory(lay_out(frames) + PADDING), np.empty(len(records), np.int64)
         at_once = self._files.at_once
         for some in (parts[number : number + at_once] for number in range(0, len(parts), at_once)):
             files = [self._files[part.index] for part in some]
-            _read(some, files, buffer, threads)
+            _read(some, files, buffer, problems, threads)
             for file in files:
                 file.check()
         faults: dict[int, Fault] = {}
-        if wrong := check_frames(buffer, frames):
-            for at, kind in wrong.items():
-                number = int(frames[at, 2])
-                faults[number] = self._fault(number, kind)
-            frames = np.delete(frames, list(wrong), 0)
+        for at, kind in faults_in(problems).items():
+            number = int(frames[at, 2])
+            faults[number] = self._fault(number, kind)
         return Gathered(buffer, frames, dict(sorted(faults.items())))
 
     def misfit(self, number: int, text: str) -> Fault:
@@ -152,17 +162,12 @@ class LoadedRecords:
     def __init__(self, source: FileRecords, count: int, threads: int) -> None:
         self._source = source
         found = source.gather(np.arange(count), lambda size: np.empty(size, np.uint8), threads)
-        self._buffer, self._faults = found.buffer, found.faults
-        self._frames = np.zeros((count, 3), np.int64)
-        self._frames[found.frames[:, 2]] = found.frames
+        self._buffer, self._frames, self._faults = found.buffer, found.frames, found.faults
 
     def gather(self, records: np.ndarray, memory: Memory, threads: int = 1) -> Gathered:
         """See `Source`."""
-        frames, faults = self._frames[records], {}
-        if self._faults and len(wrong := np.intersect1d(records, list(self._faults))):
-            faults = {number: self._faults[number] for number in wrong.tolist()}
-            frames = frames[~np.isin(records, wrong)]
-        return Gathered(self._buffer, frames, faults)
+        wrong = np.intersect1d(records, list(self._faults)).tolist() if self._faults else []
+        return Gathered(self._buffer, self._frames[records], {number: self._faults[number] for number in wrong})
 
     def misfit(self, number: int, text: str) -> Fault:
         """See `Source`."""
@@ -174,25 +179,26 @@ class _Part:
     """What is read of one file."""
 
     index: int
-    first: int
     runs: Runs
 
 
-def _read(parts: Sequence[_Part], files: Sequence[OpenFile], buffer: np.ndarray, threads: int) -> None:
+def _read(
+    parts: Sequence[_Part], files: Sequence[OpenFile], buffer: np.ndarray, problems: np.ndarray, threads: int
+) -> None:
     """Reads all runs of all parts, each of its file, and each thread its share of them."""
     total = sum(len(part.runs) for part in parts)
     threads = max(1, min(threads, total // _RUNS_A_THREAD))
     errors: list[BaseException] = []
 
     def work(first: int, stop: int) -> None:
-        before = 0
+        before, scratch = 0, np.empty(SCRATCH, np.uint8)
         for part, file in zip(parts, files, strict=True):
             count = len(part.runs)
             begin, end = max(first - before, 0), min(stop - before, count)
             before += count
             if begin < end:
                 try:
-                    part.runs.read(file.descriptor, buffer, begin, end)
+                    part.runs.read(file.descriptor, buffer, problems, scratch, begin, end)
                 except OSError as error:
                     raise DamagedFile(f"{file.path}: cannot be read: {error.strerror or error}") from error
 

@@ -34,10 +34,10 @@ class TorchBatches(IterableDataset):
     def __init__(self, ask: Ask, epochs: int | None, shard: tuple[int, int]) -> None:
         super().__init__()
         self._ask, self._epochs, self._shard = ask, epochs, shard
-        self._epoch = torch.zeros(
-            (), dtype=torch.int64
-        ).share_memory_()  # seen by workers that stay from epoch to epoch
+        # seen by all workers, also by those that stay: the next epoch, and which iteration goes on from the states
+        self._epoch, self._resumed = (torch.zeros((), dtype=torch.int64).share_memory_() for _ in range(2))
         self._states: list[dict[str, Any]] | None = None
+        self._stop: int | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Says which epoch the next iteration begins with, so that its order is another one than before.
@@ -49,7 +49,9 @@ class TorchBatches(IterableDataset):
         self._states = None
 
     def restore(self, states: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        """Lets iterations begin where others were, on any number of ranks and workers, until `set_epoch` is called.
+        """Lets the next iteration go on where another was, on any number of ranks and workers.
+
+        Those that follow are whole, and of the epoch behind it, unless `set_epoch` says otherwise.
 
         Args:
             states: What `state_dict()` of StatefulDataLoader returned at one moment: a list with that of each rank, or
@@ -66,14 +68,32 @@ class TorchBatches(IterableDataset):
                 "state_dict() of the loader of each rank"
             )
         self._states = [json.loads(found[each]["batches"]) for each in sorted(found)]
+        stops = [state["stop"] for state in found.values() if state["stop"] is not None]
+        self._stop = max(stops, default=None)
+        self._epoch.fill_(self._stop or 0)
+        self._resumed.fill_(0)
 
     def __iter__(self) -> "TorchIterator":
         worker = get_worker_info()
         workers, own = (worker.num_workers, worker.id) if worker else (1, 0)
         rank, ranks = self._shard
         shard = rank * workers + own, ranks * workers
+        if states := self._taken_states(worker.seed - worker.id if worker else 0):
+            return TorchIterator(self._ask, shard, 0, self._epochs and self._stop, states)
         epoch = int(self._epoch)
-        return TorchIterator(self._ask, shard, epoch, self._epochs and epoch + self._epochs, self._states)
+        return TorchIterator(self._ask, shard, epoch, self._epochs and epoch + self._epochs, None)
+
+    def _taken_states(self, iteration: int) -> list[dict[str, Any]] | None:
+        """Returns where to go on, once.
+
+        Args:
+            iteration: What tells a loader's iterations apart, of which each may have workers of its own, that know of
+                no other but by what they share.
+        """
+        states, self._states = self._states, None
+        if states and not self._resumed:
+            self._resumed.fill_(iteration or 1)
+        return states if int(self._resumed) == (iteration or 1) else None
 
 
 class TorchIterator(Iterator[Any]):

@@ -38,7 +38,7 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     does.
 
     Raises:
-        ConfigError: Records are tf.SequenceExamples, which are not decoded here.
+        ConfigError: A feature has no values by its shape.
     """
     tensors_of = _tensors_of()
     size = options.batch_size

@@ -36,7 +36,7 @@ def resumable(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     Batches begin at a number that follows from the data and the options, so that a place in others is refused.
 
     Raises:
-        ConfigError: Records are tf.SequenceExamples, which are not decoded here.
+        ConfigError: A feature has no values by its shape.
     """
     size = options.batch_size
     files = files.absolute()

@@ -17,6 +17,11 @@ from tfr_assets.records.kernels.locate import (
     DATA_ROOM,
     DATA_USED,
     FIELDS,
+    ROWS,
+    STEPS,
+    STEPS_NEED,
+    STEPS_ROOM,
+    STEPS_USED,
     STRIDE,
     VALUES,
     VALUES_NEED,
@@ -30,6 +35,7 @@ from tfr_assets.records.schema.features import SERIALIZED, Feature, FeatureSpec,
 
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 _WORD, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
+_USED = [STEPS_USED, VALUES_USED, DATA_USED]
 _NOTHING = np.empty(0, np.uint8)
 _STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: _WORD}
 
@@ -59,6 +65,7 @@ class _Target:
         self._key = np.frombuffer(feature.name.encode() + bytes(8), np.uint8)
         self._head = head_patterns(feature.name.encode(), _TAGS[feature.kind])
         self._fill = np.frombuffer(_fill_bytes(feature) + bytes(PADDING), np.uint8)
+        self._steps_vary = feature.sequence and None in feature.value_shape
         self._ragged = feature.is_ragged or (nulls and _is_nullable_string(feature))
         varying = None in feature.value_shape
         fill_size = -1
@@ -66,18 +73,18 @@ class _Target:
             fill_size = self._fill.size - PADDING if feature.kind is Kind.BYTES else 0
         fill = address_of(self._fill) if feature.kind is Kind.BYTES else int(self._fill[:8].view(np.int64)[0])
         self._stored = np.dtype(np.int64) if feature.kind is Kind.BYTES else _STORED[feature.kind]
-        line[: VALUES - 1] = [
+        line[:ROWS] = [
             address_of(self._key), self._key.size - 8, address_of(self._head), _TAGS[feature.kind], wanted,
             not feature.optional,
-            -1 if varying else feature.size, max(1, feature.size) if varying else 1, fill, fill_size,
+            -1 if varying else feature.size, max(1, feature.size) if varying else 1, fill, fill_size, feature.sequence,
         ]  # fmt: skip
         self._per_row = 1.0 if varying else float(feature.size)
-        self._bytes_per_row = 16.0
+        self._bytes_per_row, self._steps_per_row = 16.0, 1.0
         self.let_go()
 
     def let_go(self) -> None:
         """Releases the buffers: whoever has the columns owns them."""
-        self.values = self.data = self.rows = _NOTHING
+        self.values = self.data = self.rows = self.steps = _NOTHING
 
     def start(self, rows: int, pool: Pool) -> None:
         """Takes memory for so many rows."""
@@ -87,9 +94,10 @@ class _Target:
         self.values = pool.empty(values + 1, self._stored)
         self.data = pool.empty(data + PADDING if self.feature.kind is Kind.BYTES else 0, _BYTE)
         self.rows = pool.empty(rows + 1 if self._ragged else 0, _WORD)
-        self.values[:1] = 0
-        self.rows[:1] = 0
-        self.line[VALUES_USED] = self.line[DATA_USED] = 0
+        self.steps = pool.empty(int(self._steps_per_row * rows) + 1 if self._steps_vary else 0, _WORD)
+        for starts in (self.values, self.rows, self.steps):
+            starts[:1] = 0
+        self.line[VALUES_USED] = self.line[DATA_USED] = self.line[STEPS_USED] = 0
         self._place()
 
     def grow(self) -> None:
@@ -100,19 +108,25 @@ class _Target:
         used, need, room = (int(self.line[field]) for field in (DATA_USED, DATA_NEED, DATA_ROOM))
         if used + need > room:
             self.data = _grown(self.data, used, max(used + need, 2 * room) + PADDING)
+        used, need, room = (int(self.line[field]) for field in (STEPS_USED, STEPS_NEED, STEPS_ROOM))
+        if self._steps_vary and used + need > room:
+            self.steps = _grown(self.steps, used + 1, max(used + need, 2 * room) + 1)
         self._place()
 
     def _place(self) -> None:
-        self.line[VALUES - 1] = address_of(self.rows) if self._ragged else 0
+        self.line[ROWS] = address_of(self.rows) if self._ragged else 0
+        self.line[STEPS] = address_of(self.steps) if self._steps_vary else 0
         self.line[VALUES], self.line[DATA] = address_of(self.values), address_of(self.data)
         self.line[VALUES_ROOM], self.line[DATA_ROOM] = self.values.size - 1, self.data.size - PADDING
+        self.line[STEPS_ROOM] = self.steps.size - 1
 
     def finish(self, rows: int) -> Column:
         """Returns the column of all rows decoded since `start`."""
-        used, size = int(self.line[VALUES_USED]), int(self.line[DATA_USED])
+        used, size, steps = (int(self.line[field]) for field in (VALUES_USED, DATA_USED, STEPS_USED))
         if rows:  # the next rows will be much like these
             self._per_row = max(self._per_row, used / rows * 1.1)
             self._bytes_per_row = size / rows * 1.1 + 16
+            self._steps_per_row = steps / rows * 1.1 + 1
         flat: Column
         inner = tuple(size or 0 for size in self.feature.value_shape)
         if self._ragged and None in self.feature.value_shape:
@@ -125,7 +139,9 @@ class _Target:
         if not self._ragged:
             return flat
         offsets = self.rows[: rows + 1]
-        return Ragged(offsets // math.prod(inner) if math.prod(inner) > 1 else offsets, flat)
+        if self._steps_vary:
+            return Ragged(offsets, Ragged(_units(self.steps[: steps + 1], inner), flat))
+        return Ragged(offsets if self.feature.sequence else _units(offsets, inner), flat)
 
 
 class Decoder:
@@ -138,19 +154,17 @@ class Decoder:
             have no value there or one, as those of integers always do.
 
     Raises:
-        ConfigError: Records are no tf.Examples, or a feature has no values by its shape.
+        ConfigError: A feature has no values by its shape.
     """
 
     def __init__(self, spec: FeatureSpec, names: Collection[str], nulls: bool = False) -> None:
-        if spec.sequence:
-            raise ConfigError("records with feature lists (`sequence:`) are not decoded here; use reader='vectorized'")
         for feature in spec.features:
             if feature.name in names and 0 in feature.value_shape:
                 raise ConfigError(
                     f"feature {feature.name!r} has no values by its shape {list(feature.value_shape)} and is not "
                     "decoded here; use reader='vectorized'"
                 )
-        self._spec = spec
+        self._spec, self._sequence = spec, int(spec.sequence)
         self._table = np.zeros((len(spec.features), FIELDS), np.int64)
         lines = zip(spec.features, self._table, strict=True)
         self._targets = [_Target(feature, line, feature.name in names, nulls) for feature, line in lines]
@@ -189,7 +203,7 @@ class Decoder:
             The records that do not fit, one problem each; then nothing was added.
         """
         count = len(frames)
-        before = self._table[:, [VALUES_USED, DATA_USED]]
+        before = self._table[:, _USED]
         if self._bad.size < count:
             self._bad = np.empty(count, np.int64)
         if self._spare.size < buffer.size + PADDING:
@@ -197,9 +211,9 @@ class Decoder:
         done = 0
         while done < count:
             done += decode(
-                address_of(self._table), len(self._table), address_of(buffer), address_of(frames) + 24 * done,
-                count - done, self.rows + done, address_of(self._spans), address_of(self._spare),
-                address_of(self._bad) + 8 * done,
+                address_of(self._table), len(self._table), self._sequence, address_of(buffer),
+                address_of(frames) + 24 * done, count - done, self.rows + done, address_of(self._spans),
+                address_of(self._spare), address_of(self._bad) + 8 * done,
             )  # fmt: skip
             if done < count:
                 for target in self._wanted:
@@ -210,7 +224,7 @@ class Decoder:
                 self.rows, count, index, address_of(self._bad),
             )  # fmt: skip
         if self._bad[:count].any():
-            self._table[:, [VALUES_USED, DATA_USED]] = before
+            self._table[:, _USED] = before
             at = np.flatnonzero(self._bad[:count])
             return [
                 Problem(i, self._describe(code)) for i, code in zip(at.tolist(), self._bad[at].tolist(), strict=True)
@@ -226,6 +240,11 @@ class Decoder:
 
     def _describe(self, code: int) -> str:
         return describe_problem(self._spec, code & 0xFF, code >> 8)
+
+
+def _units(offsets: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns offsets among values as offsets among arrays of a shape."""
+    return offsets // math.prod(shape) if math.prod(shape) > 1 else offsets
 
 
 def _is_nullable_string(feature: Feature) -> bool:

@@ -1,4 +1,4 @@
-"""The decoder's kernel: framed tf.Examples → columns, block by block: find all features, then decode column by column.
+"""The decoder's kernel: framed records → columns, block by block: find all features, then decode column by column.
 
 Numbers are stored as a record has them, int64 and float32; strings as bytes and where each starts.
 """
@@ -26,13 +26,20 @@ from tfr_assets.records.kernels.locate import (
     DATA_NEED,
     DATA_ROOM,
     DATA_USED,
+    EMPTY_STEP,
     FILL,
     FILL_SIZE,
     LINE,
     MALFORMED,
     MULTIPLE,
     OTHER_COUNT,
+    OTHER_KIND,
     ROWS,
+    SEQUENCE,
+    STEPS,
+    STEPS_NEED,
+    STEPS_ROOM,
+    STEPS_USED,
     STRIDE,
     TAG,
     VALUES,
@@ -219,6 +226,67 @@ def _decode_lists(line, feature, spans, rows, row, bad):
 
 
 @called
+def _put_step(line, tag, index, start, stop):
+    """Decodes a step, a Feature whose list may lie in parts, from value `index` on; returns problem and values."""
+    total, found = np.int64(0), False
+    while start < stop:
+        field, at, end = field_at(start, stop)
+        if end == 0:
+            return MALFORMED, total
+        if field == 0x0A or field == 0x12 or field == 0x1A:
+            if field != tag:
+                return OTHER_KIND, total
+            count = count_values(tag, at, end)
+            if count < 0:
+                return MALFORMED, total
+            _put_list(line, tag, index + total, at, end)
+            total += count
+            found = True
+        start = end
+    if not found:
+        return EMPTY_STEP, total
+    wanted = line_field(line, COUNT)
+    if (wanted >= 0 and total != wanted) or total % line_field(line, MULTIPLE):
+        return OTHER_COUNT, total
+    return 0, total
+
+
+@called
+def _put_steps(line, tag, index, start, stop):
+    """Decodes a FeatureList from value `index` on; returns problem and number of values."""
+    steps, first = line_field(line, STEPS), index
+    used = line_field(line, STEPS_USED)
+    while start < stop:
+        field, at, end = field_at(start, stop)
+        if end == 0:
+            return MALFORMED, np.int64(0)
+        if field == 0x0A:
+            problem, count = _put_step(line, tag, index, at, end)
+            if problem:
+                return problem, np.int64(0)
+            index += count
+            used += 1
+            if steps:
+                store_i64(steps + used * 8, index)
+        start = end
+    store_i64(line + STEPS_USED * 8, used)
+    return 0, index - first
+
+
+@inlined
+def _decode_sequences(line, feature, spans, rows, row, bad):
+    """Decodes a feature list of each record."""
+    tag, starts, index = line_field(line, TAG), line_field(line, ROWS), line_field(line, VALUES_USED)
+    for i in range(rows):
+        start, size = load_i64(spans + i * 16), load_i64(spans + i * 16 + 8)
+        problem, count = _put_steps(line, tag, index, start, start + size)
+        _note(bad + i * 8, feature, problem)
+        index += count
+        store_i64(starts + (row + i) * 8 + 8, line_field(line, STEPS_USED))
+    return index
+
+
+@called
 def _decode_column(line, feature, spans, rows, row, bad):
     """Decodes one feature of all records of a block.
 
@@ -231,7 +299,9 @@ def _decode_column(line, feature, spans, rows, row, bad):
         bad: Address of each record's problem, as `decode` has them.
     """
     tag = line_field(line, TAG)
-    if line_field(line, COUNT) != 1 or line_field(line, ROWS):
+    if line_field(line, SEQUENCE):
+        used = _decode_sequences(line, feature, spans, rows, row, bad)
+    elif line_field(line, COUNT) != 1 or line_field(line, ROWS):
         used = _decode_lists(line, feature, spans, rows, row, bad)
     elif tag == FLOAT_TAG:
         used = _decode_floats(line, feature, spans, rows, bad)
@@ -245,7 +315,8 @@ def _decode_column(line, feature, spans, rows, row, bad):
 @inlined
 def _has_room(line, spans, rows):
     """Whether a column can take a block, whatever its lists hold; writes what it needs."""
-    total, wanted, tag = np.int64(0), line_field(line, COUNT), line_field(line, TAG)
+    total, tag = np.int64(0), line_field(line, TAG)
+    wanted = np.int64(-1) if line_field(line, SEQUENCE) else line_field(line, COUNT)
     if tag == BYTES_TAG or wanted < 0:
         for i in range(rows):
             total += load_i64(spans + i * 16 + 8)
@@ -254,20 +325,25 @@ def _has_room(line, spans, rows):
     data = np.int64(0)
     if tag == BYTES_TAG:
         data = total + max(line_field(line, FILL_SIZE), np.int64(0)) * rows * max(wanted, np.int64(0))
+    steps = total // 2
+    store_i64(line + STEPS_NEED * 8, steps)
     store_i64(line + VALUES_NEED * 8, values)
     store_i64(line + DATA_NEED * 8, data)
-    return line_field(line, VALUES_USED) + values <= line_field(line, VALUES_ROOM) and line_field(
-        line, DATA_USED
-    ) + data <= line_field(line, DATA_ROOM)
+    return (
+        (line_field(line, STEPS) == 0 or line_field(line, STEPS_USED) + steps <= line_field(line, STEPS_ROOM))
+        and line_field(line, VALUES_USED) + values <= line_field(line, VALUES_ROOM)
+        and line_field(line, DATA_USED) + data <= line_field(line, DATA_ROOM)
+    )
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
-def decode(table, features, buffer, frames, count, row, spans, spare, bad):
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)")
+def decode(table, features, sequence, buffer, frames, count, row, spans, spare, bad):
     """Decodes records after those that the columns hold.
 
     Args:
         table: Address of a line per feature.
         features: Number of lines.
+        sequence: Whether records are tf.SequenceExamples.
         buffer: Address of bytes; 32 more than the frames take must be readable.
         frames: Address of triples of int64 a record, of which the first two are start in the buffer and size.
         count: Number of records.
@@ -282,7 +358,7 @@ def decode(table, features, buffer, frames, count, row, spans, spare, bad):
     done = np.int64(0)
     while done < count:
         rows = min(np.int64(BLOCK), count - done)
-        locate_block(table, features, spans, buffer, frames + done * 24, rows, spare, bad + done * 8)
+        locate_block(table, features, sequence, spans, buffer, frames + done * 24, rows, spare, bad + done * 8)
         has_room = True
         for index in range(features):
             line = table + index * LINE

@@ -1,4 +1,4 @@
-"""Finds the features in tf.Examples: where each value list lies, without looking at the values.
+"""Finds the features in tf.Examples and tf.SequenceExamples: where each list lies, without looking at the values.
 
 A writer puts the same keys in the same order into every record, so that the next key is nearly always known. Where it
 is not, it is looked for among all of them: any valid protobuf is understood, entries in any order and twice (the last
@@ -34,17 +34,22 @@ from tfr_assets.records.kernels.protobuf_read import field_at
     MULTIPLE,  # of which the number of values must be one
     FILL,  # bits of the number that stands for absent values, or address of the bytes
     FILL_SIZE,  # bytes of it; -1: nothing stands for them
-    ROWS,  # address of where each record's values start (int64); 0: COUNT values each
+    SEQUENCE,  # 1: a feature list; COUNT and MULTIPLE are then of a step, and what follows of steps
+    ROWS,  # address of where each record's values, or steps, start (int64); 0: COUNT values each
+    STEPS,  # feature lists: address of where each step's values start (int64); 0: COUNT values each
     VALUES,  # address of the numbers, or of where each string starts (int64)
     DATA,  # address of the strings' bytes
-    VALUES_ROOM,  # how many values fit
+    STEPS_ROOM,  # how many steps fit
+    VALUES_ROOM,
     DATA_ROOM,
+    STEPS_USED,
     VALUES_USED,
     DATA_USED,
-    VALUES_NEED,  # how many must be free for the next block
+    STEPS_NEED,  # how many must be free for the next block
+    VALUES_NEED,
     DATA_NEED,
     FIELDS,
-) = range(20)
+) = range(25)
 LINE = FIELDS * 8
 
 BLOCK = 256
@@ -52,7 +57,8 @@ BLOCK = 256
 STRIDE = BLOCK * 16 + 64
 """Bytes of a feature's spans, pairs of address and size; no power of two, which caches serve badly."""
 
-OK, MALFORMED, OTHER_KIND, OTHER_COUNT, MISSING = 0, 1, 3, 4, 5  # as `records.kernels.validate` counts them
+# as `records.kernels.validate` counts them
+OK, MALFORMED, OTHER_KIND, OTHER_COUNT, MISSING, EMPTY_STEP = 0, 1, 3, 4, 5, 7
 
 
 def head_patterns(key: bytes, tag: int) -> np.ndarray:
@@ -135,6 +141,20 @@ def _find(table, features, first, start, size):
     return np.int64(-1)
 
 
+@inlined
+def _joined(start, size, at, end, spare):
+    """Address and size of a list with one more part, and the first spare byte: behind each other, parts are one."""
+    if start == 0 or size == 0:
+        return at, end - at, spare
+    if start + size != spare:
+        copy_bytes(spare, start, size)
+        start = spare
+        spare += size
+    copy_bytes(spare, at, end - at)
+    spare += end - at
+    return start, spare - start, spare
+
+
 @called
 def _list_of(tag, start, stop, list_start, list_size, spare):
     """Reads a Feature, or the next part of one.
@@ -149,23 +169,14 @@ def _list_of(tag, start, stop, list_start, list_size, spare):
         if found == 0x0A or found == 0x12 or found == 0x1A:
             if found != tag:
                 return OTHER_KIND, list_start, list_size, spare
-            if list_start == 0 or list_size == 0:
-                list_start, list_size = at, end - at
-            else:  # behind each other, two parts are what protobuf takes for one
-                if list_start + list_size != spare:
-                    copy_bytes(spare, list_start, list_size)
-                    list_start = spare
-                    spare += list_size
-                copy_bytes(spare, at, end - at)
-                spare += end - at
-                list_size = spare - list_start
+            list_start, list_size, spare = _joined(list_start, list_size, at, end, spare)
         start = end
     return OK, list_start, list_size, spare
 
 
 @called
-def _entry(table, features, expected, spans, start, stop, spare):
-    """Reads any valid entry.
+def _entry(table, features, sequence, expected, spans, start, stop, spare):
+    """Reads any valid entry: of Features, or (`sequence`) of FeatureLists.
 
     Returns:
         Problem; index of the feature, -1 where it was not asked for; the first spare byte.
@@ -180,13 +191,17 @@ def _entry(table, features, expected, spans, start, stop, spare):
             key_start, key_size = content, end - content
         at = end
     index = _find(table, features, expected, key_start, key_size)
+    if index >= 0 and line_field(table + index * LINE, SEQUENCE) != sequence:
+        return OK, np.int64(-1), spare
     if index < 0 or not line_field(table + index * LINE, WANTED):
         return OK, index, spare
-    list_start = list_size = np.int64(0)
+    list_start, list_size = start if sequence else np.int64(0), np.int64(0)  # without steps, a list is there, too
     at = start
     while at < stop:
         tag, content, end = field_at(at, stop)
-        if tag == 0x12:
+        if tag == 0x12 and sequence:
+            list_start, list_size, spare = _joined(list_start, list_size, content, end, spare)
+        elif tag == 0x12:
             problem, list_start, list_size, spare = _list_of(
                 line_field(table + index * LINE, TAG), content, end, list_start, list_size, spare
             )
@@ -198,14 +213,15 @@ def _entry(table, features, expected, spans, start, stop, spare):
 
 
 @inlined
-def _features(table, features, spans, start, stop, spare):
-    """Reads a Features message; returns problem, feature and the first spare byte."""
+def _features(table, features, sequence, spans, start, stop, spare):
+    """Reads a Features message, or (`sequence`) FeatureLists; returns problem, feature and the first spare byte."""
     expected = np.int64(0)
     while start < stop:
         if expected >= features:
             expected = np.int64(0)
         line = table + expected * LINE
-        list_size = _short_list(line, start, stop)
+        is_short = not sequence and not line_field(line, SEQUENCE)
+        list_size = _short_list(line, start, stop) if is_short else np.int64(-1)
         if list_size >= 0:
             at = start + line_field(line, KEY_SIZE) + 8
             _put_span(spans + expected * STRIDE, at, list_size)
@@ -216,7 +232,7 @@ def _features(table, features, spans, start, stop, spare):
         if end == 0:
             return MALFORMED, np.int64(-1), spare
         if tag == 0x0A:
-            problem, index, spare = _entry(table, features, expected, spans, at, end, spare)
+            problem, index, spare = _entry(table, features, sequence, expected, spans, at, end, spare)
             if problem:
                 return problem, index, spare
             expected = index + 1 if index >= 0 else expected
@@ -225,15 +241,16 @@ def _features(table, features, spans, start, stop, spare):
 
 
 @called
-def locate(table, features, spans, start, stop, spare):
+def locate(table, features, sequence, spans, start, stop, spare):
     """Finds the features of a record.
 
     Args:
         table: Address of a line per feature.
         features: Number of lines.
+        sequence: Whether records are tf.SequenceExamples; of tf.Examples, the field of feature lists is an unknown one.
         spans: Address of the record's spans: for each feature STRIDE bytes further, address and size of its list. They
             are 0 where the record lacks the feature. What was skipped may be found or not.
-        start: Address of the tf.Example; up to 32 bytes after its end must be readable.
+        start: Address of the record; up to 32 bytes after its end must be readable.
         stop: Its end.
         spare: Room for lists that lie in parts, of the record's size at least.
 
@@ -246,8 +263,9 @@ def locate(table, features, spans, start, stop, spare):
         tag, at, end = field_at(start, stop)
         if end == 0:
             return MALFORMED, np.int64(-1), spare
-        if tag == 0x0A:
-            problem, index, spare = _features(table, features, spans, at, end, spare)
+        if tag == 0x0A or (sequence and tag == 0x12):
+            lists = np.int64(tag == 0x12)
+            problem, index, spare = _features(table, features, lists, spans, at, end, spare)
             if problem:
                 return problem, index, spare
         start = end
@@ -259,15 +277,16 @@ def locate(table, features, spans, start, stop, spare):
 
 
 @called
-def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
+def locate_block(table, features, sequence, spans, buffer, frames, rows, spare, bad):
     """Finds the features of a block of records: feature by feature, in the order that most records have them in.
 
     So nothing waits for what was found just before: one record's sizes say nothing of where another's features lie.
-    Records that are otherwise, such as in another order, are looked at one by one.
+    Records that are otherwise, such as in another order, and tf.SequenceExamples are looked at one by one.
 
     Args:
         table: Address of a line per feature.
         features: Number of lines.
+        sequence: As for `locate`.
         spans: Address of what happens to each feature, STRIDE bytes: pairs as `locate` has them, one per record. As
             many bytes after the last one's are used, too.
         buffer: Address of bytes; 32 more than the frames take must be readable.
@@ -281,7 +300,7 @@ def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
         start = buffer + load_i64(frames + i * 24)
         stop = start + load_i64(frames + i * 24 + 8)
         tag, at, end = field_at(start, stop)
-        store_i64(places + i * 16, at if tag == 0x0A and end == stop else np.int64(0))
+        store_i64(places + i * 16, at if tag == 0x0A and end == stop and not sequence else np.int64(0))
         store_i64(places + i * 16 + 8, stop)
     for index in range(features):
         line = table + index * LINE
@@ -303,7 +322,7 @@ def locate_block(table, features, spans, buffer, frames, rows, spare, bad):
         stop = load_i64(places + i * 16 + 8)
         if load_i64(places + i * 16) != stop:
             start = buffer + load_i64(frames + i * 24)
-            problem, feature, spare = locate(table, features, spans + i * 16, start, stop, spare)
+            problem, feature, spare = locate(table, features, sequence, spans + i * 16, start, stop, spare)
             if problem:
                 for index in range(features):
                     _put_span(spans + index * STRIDE + i * 16, 0, 0)
