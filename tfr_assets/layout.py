@@ -5,6 +5,7 @@
         ├── .lock                               locked by the run that works on the dataset
         ├── report.html                         all of it on one page, for people
         ├── raw/inventory.json                  what raw data was there
+        │   ├── feature_spec.json, state.json   of a slice: what its records have; which raw files there were
         │   ├── landed-…/part-….parquet         only where the source cannot be read by row range
         │   ├── shards.json                     how many files each split gets, where that is planned (`shards: auto`)
         │   └── skipped.tsv                     raw files that were left out, each with the reason

@@ -9,7 +9,14 @@ from tfr_assets.sources.model.slices import Slices, has_slices, load_slices, mis
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.splits import ONLY_SPLIT, Splits
 from tfr_assets.sources.model.table_options import FORMATS, TYPE_NAMES
-from tfr_assets.sources.watch import called, check_watchable, files_state, part_with_data, source_files
+from tfr_assets.sources.watch import (
+    called,
+    check_watchable,
+    files_state,
+    on_this_machine,
+    part_with_data,
+    source_files,
+)
 
 __all__ = [
     "FORMATS",
@@ -27,6 +34,7 @@ __all__ = [
     "has_slices",
     "load_slices",
     "missing_root",
+    "on_this_machine",
     "parse_source",
     "parse_splits",
     "part_with_data",

@@ -147,7 +147,7 @@ def build_slice_watch(whole: Look, seconds: int) -> dg.SensorDefinition:
         "that are new or have changed, once they stay as they are.",
     )
     def raw_changed(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        from tfr_assets.writing.slices import raw_state, why_new
+        from tfr_assets.writing.slices.state import raw_state, why_new
 
         assert whole.dataset.slices
         before: dict[str, list[str]] = json.loads(context.cursor or "{}")  # by slice: state, state that was launched

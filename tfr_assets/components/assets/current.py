@@ -7,6 +7,7 @@ refresh evaluates it, and between runs a sensor, which reads no data and writes 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from tfr_assets.components.runs.dead_runs import DATASET_TAG, unfinished_run
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.frames.verdicts import CURRENT, Verdict, judge_current
+from tfr_assets.sources import on_this_machine
+from tfr_assets.writing.dataset import Dataset
 
 _SECONDS = 30
 _SLICES_AT_ONCE = 200  # that are looked at in one tick, which has a minute
@@ -121,19 +124,36 @@ def _judge_slices(found: Mapping[str, Sequence[str]]) -> Verdict:
 
 def _judge(look: Look) -> Verdict:
     from tfr_assets.writing.outdated import outdated_shards
+    from tfr_assets.writing.slices.state import RAW_CHANGED
 
     planned = len(look.current.shard_keys)
     try:
+        if _raw_changed(look.dataset):
+            return judge_current(f"{RAW_CHANGED} since it was made. Materialize it again", planned)
         return judge_current(outdated_shards(look.dataset), planned)
     except TfrError as error:
         return judge_current(str(error), planned)
 
 
+def _raw_changed(dataset: Dataset) -> bool:
+    """Whether a slice has raw files that it was not made of. Those behind URLs are not listed so often."""
+    from tfr_assets.writing.slices.state import raw_changed, raw_state
+
+    if not dataset.slice or not on_this_machine(dataset.source):
+        return False
+    return bool(raw_changed(dataset, raw_state(dataset)))
+
+
 def _seen(look: Look) -> str:
-    """Returns what differs after a change of settings, inventory, or which files there are."""
+    """Returns what differs after a change of settings, inventory, a slice's raw files, or which files there are."""
+    from tfr_assets.writing.slices.state import raw_state
+
     layout = look.dataset.layout
     places = (layout.inventory, layout.planned, layout.shards, manifest_path(layout.shards / "any").parent)
     marks = [look.raw_version, look.shards_version, *map(_changed, places)]
+    if look.dataset.slice and on_this_machine(look.dataset.source):
+        with suppress(TfrError):  # the evaluation says it
+            marks.append(raw_state(look.dataset))
     return hashlib.sha256(" ".join(marks).encode()).hexdigest()[:16]
 
 

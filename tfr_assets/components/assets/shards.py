@@ -72,14 +72,14 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
         from tfr_assets.records.schema.casts import lossy_casts
         from tfr_assets.writing.plan import plan_shards
         from tfr_assets.writing.shard import describes
-        from tfr_assets.writing.slices import check_fits
+        from tfr_assets.writing.slices.fits import settle_features
 
         partitions = chosen_partitions(context)
         look = whole.in_run(context.run)
         with report_failure(look, context, "the plan"), reported(dataset=look.dataset.title):
             planned = plan_shards(look.current)
             if look.partition:
-                check_fits(planned.dataset, planned.features)
+                settle_features(planned.dataset, planned.features)
         if not describes(look.dataset.layout.shards, planned.features):  # otherwise an earlier run has warned of them
             for warning in lossy_casts(planned.features):
                 context.log.warning(warning)
