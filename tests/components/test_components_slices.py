@@ -460,7 +460,7 @@ def test_the_keys_are_those_of_dagsters_partitions(kind: str, start: datetime, h
     begin = start.replace(**whole, day=1 if kind == "monthly" else start.day)
     slices = Slices(**{kind: begin})
     now = begin.replace(tzinfo=UTC) + timedelta(hours=hours, minutes=30)
-    assert slices.all_keys(now) == partitions_of(slices).get_partition_keys(now)
+    assert slices.all_keys(now) == partitions_of(slices, "events").get_partition_keys(now)
 
 
 @pytest.mark.parametrize(
@@ -468,7 +468,6 @@ def test_the_keys_are_those_of_dagsters_partitions(kind: str, start: datetime, h
     [
         ({"slices": {"daily": "2026-01-01"}}, "slices: nothing in the source says where a slice is"),
         ({"source": "raw/{slice}/"}, "slices: missing, but the source has a {slice}"),
-        ({"automation": "on_change"}, "automation: does not work with `slices`; remove it, and set a `schedule`"),
         ({"bench": {"readers": {}}}, "bench: does not work with `slices`"),
     ],
 )
@@ -479,3 +478,23 @@ def test_what_cannot_be_is_named(project: Project, attributes: dict[str, Any], s
     with pytest.raises(ConfigError) as caught:
         made.dataset("wrong", project.root)
     assert says in str(caught.value)
+
+
+def test_shards_and_merged_follow_raw_slice_by_slice(project: Project) -> None:
+    make_daily(project, "led", automation="on_change")
+    for key in DAYS[:2]:
+        assert refresh(project, "led", key).ok
+    definitions = project.repository()
+    assert definitions.has_sensor_def("led_follows_raw")
+    alone = dg.Definitions(assets=definitions.asset_graph.assets_defs)
+    raw, shards, merged = (dg.AssetKey(["led", part]) for part in ("raw", "shards", "merged"))
+    seen = dg.evaluate_automation_conditions(alone, instance=project.instance)
+    for rows, expected in ((100, set()), (120, {DAYS[0]})):
+        day(project, "led", DAYS[0], rows)
+        assert refresh(project, "led", DAYS[0], assets=[raw]).ok
+        seen = dg.evaluate_automation_conditions(alone, instance=project.instance, cursor=seen.cursor)
+        assert set(seen.get_requested_partitions(shards)) == expected
+        assert set(seen.get_requested_partitions(merged)) == set()  # shards come first
+    assert project.run("Refresh_led", tags={"dagster/partition": DAYS[0]}, assets=[shards]).ok
+    seen = dg.evaluate_automation_conditions(alone, instance=project.instance, cursor=seen.cursor)
+    assert set(seen.get_requested_partitions(merged)) == {DAYS[0]}

@@ -149,7 +149,7 @@ def list_datasets(by_slice: bool, as_json: bool) -> None:
             try:
                 if found := load_component(name):
                     rows += slices_status(found[1]) if by_slice else [status_of(found[1])]
-            except ConfigError as problem:
+            except TfrError as problem:
                 broken[name] = str(problem)
     if as_json:
         _print_json([asdict(row) for row in rows] + [{"name": name, "error": error} for name, error in broken.items()])
@@ -310,10 +310,12 @@ def _slices(dataset: "Dataset", said: str | None) -> "list[Dataset]":
             f"--slices last, --slices {dataset.slices.example}, or --slices all"
         )
     if said != "new":
-        return [dataset.of_slice(key) for key in dataset.slices.choose(said)]
+        return [dataset.of_slice(key) for key in dataset.choose_slices(said)]
+    from tfr_assets.writing.slices.append import append_new
     from tfr_assets.writing.slices.state import raw_state, why_new
 
-    slices = map(dataset.of_slice, dataset.slices.all_keys())
+    append_new(dataset)
+    slices = map(dataset.of_slice, dataset.slice_keys())
     return [each for each in slices if why_new(each, raw_state(each))]
 
 

@@ -87,7 +87,7 @@ def _of_slices(dataset: Dataset) -> Status:
         shards_written=sum(each.shards_written for each in slices),
         merged=bool(slices) and all(each.merged for each in slices),
         folder=str(dataset.layout.folder),
-        slices=len(dataset.slices.all_keys()),
+        slices=len(dataset.slice_keys()),
         slices_made=len(slices),
         stale={key: why for each in slices for key, why in (each.stale or {}).items()} if local else None,
     )

@@ -17,7 +17,8 @@ from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 from tfr_assets.components.assets.evaluation import evaluations
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, unfinished_run
-from tfr_assets.errors import TfrError
+from tfr_assets.components.runs.slices import register
+from tfr_assets.errors import SourceError, TfrError
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.frames.verdicts import CURRENT, Verdict, judge_current
 from tfr_assets.sources import on_this_machine
@@ -67,7 +68,10 @@ def build_current_sensor(look: Look) -> dg.SensorDefinition:
     )
     def current(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         if look.slices:
-            return _evaluate_slices(look, context)
+            try:
+                return _evaluate_slices(look, context)
+            except SourceError as error:  # the folder that slices lie in cannot be listed
+                return dg.SkipReason(str(error))
         if not look.dataset.layout.inventory.exists():
             return dg.SkipReason("nothing was materialized yet")
         seen = _seen(look)
@@ -87,6 +91,7 @@ def _evaluate_slices(look: Look, context: dg.SensorEvaluationContext) -> dg.Skip
 
     It is one of all slices: of a check that has partitions, Dagster stores no second evaluation without a run.
     """
+    register(look.dataset, look.partition_keys, context.instance)
     found: dict[str, list[str]] = json.loads(context.cursor or "{}")  # by slice: what was seen, what is wrong
     slices = {key: look.of_slice(key) for key in look.dataset.made_slices()}
     now = {key: _seen(each) for key, each in slices.items()}

@@ -131,12 +131,25 @@ class DatasetOptions(dg.Model):
         "refresh; partitions are then the splits.",
         examples=[16, {"train": 16, "test": 2}, "auto"],
     )
+    shards_per_step: Annotated[int, Whole(1, example="8")] = Field(
+        default=1,
+        description="How many shards one step of a run writes, one after the other. More than one where a step is "
+        "dear, such as a pod; each shard stays a partition of its own.",
+        examples=[8],
+    )
     slices: Slices | None = Field(
         default=None,
         description="Raw data that arrives in slices: hours, days, weeks, months, or names. The source says with "
         "`{slice}`, or `{slice:%Y/%m/%d}`, where each is. Every slice is a partition, is made by a run of its own, and "
-        "has its own shards and merged file. Default: all raw data is one.",
-        examples=[{"daily": "2026-01-01"}, {"monthly": "2026-01"}, {"values": ["eu", "us"]}],
+        "has its own shards and merged file. Those of a folder, or of what is appended, become more by themselves. "
+        "Default: all raw data is one.",
+        examples=[
+            {"daily": "2026-01-01"},
+            {"monthly": "2026-01"},
+            {"values": ["eu", "us"]},
+            {"folder": "raw/events"},
+            {"append": True},
+        ],
     )
     splits: SplitsOption | None = Field(
         default=None,

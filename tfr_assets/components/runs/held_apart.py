@@ -148,7 +148,7 @@ def _layout(name: str, run: dg.DagsterRun) -> Layout:
         return Layout.of(name)
     dataset = _held_apart[name].dataset
     key = slice_of(run.tags)
-    is_slice = dataset.slices is not None and key in dataset.slices.all_keys()
+    is_slice = dataset.slices is not None and key in dataset.slice_keys()
     return dataset.layout.of_slice(key) if key and is_slice else dataset.layout
 
 

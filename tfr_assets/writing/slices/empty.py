@@ -40,7 +40,7 @@ def empty_inventory(dataset: Dataset) -> Inventory:
         SourceError: No other slice is there, and so nothing shows the columns.
     """
     assert dataset.slices and dataset.slice
-    keys = dataset.slices.all_keys()
+    keys = dataset.slice_keys()
     place = keys.index(dataset.slice)
     for key in (*reversed(keys[:place]), *keys[place + 1 :]):
         try:

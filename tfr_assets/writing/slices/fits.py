@@ -39,12 +39,12 @@ def _check_fits(dataset: Dataset, features: FeatureSpec) -> None:
     from tfr_assets.writing.shard import load_feature_spec
 
     assert dataset.slices and dataset.slice
-    keys = dataset.slices.all_keys()
+    keys = dataset.slice_keys()
     place = keys.index(dataset.slice)
     seen: set[tuple[bool, bytes]] = set()  # most slices have the same features
     others = [(at, key) for at, key in enumerate(keys) if at != place]
     for at, key in others:
-        layout, grows = dataset.layout_of(key), dataset.slices.values is None and at < place
+        layout, grows = dataset.layout_of(key), dataset.slices.of_time and at < place
         for folder in (layout.raw, layout.shards):  # what its records are to have, and have
             try:
                 content = feature_spec_path(folder).read_bytes()

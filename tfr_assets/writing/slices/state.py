@@ -19,8 +19,10 @@ def check_own_files(dataset: Dataset) -> None:
         SourceError: One does.
     """
     assert dataset.slices and dataset.slice and dataset.sliced
+    if dataset.slices.append:
+        return
     files = (file.path for file in source_files(dataset.source))
-    if shared := dataset.slices.shared_with(dataset.sliced, dataset.slice, files):
+    if shared := dataset.slices.shared_with(dataset.sliced, dataset.slice, files, dataset.slice_keys()):
         path, other = shared
         raise SourceError(
             f"{path}: belongs to the slice {dataset.slice} and to {other}, says {dataset.sliced}; write a pattern that "
