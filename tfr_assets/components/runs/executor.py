@@ -85,7 +85,7 @@ def celery_workers(context: dg.InitExecutorContext) -> "Executor":
 
 def _k8s_jobs() -> dg.ExecutorDefinition:
     """Returns Dagster's `k8s_job_executor`, with all its settings, for runs that are held apart."""
-    from dagster_k8s import k8s_job_executor
+    from dagster_k8s import K8sRunLauncher, k8s_job_executor
 
     settings: Any = k8s_job_executor.config_schema
 
@@ -97,6 +97,11 @@ def _k8s_jobs() -> dg.ExecutorDefinition:
     def k8s_jobs(context: dg.InitExecutorContext) -> "Executor":
         from tfr_assets.components.runs.held_apart import HeldApart
 
+        if not isinstance(context.instance.run_launcher, K8sRunLauncher):  # Dagster would fail for a missing attribute
+            raise ConfigError(
+                f"{EXECUTOR_VARIABLE}=k8s needs the run launcher of dagster-k8s: write `run_launcher:` into "
+                "dagster.yaml as deploy/k8s/dagster.yaml has it"
+            )
         create = k8s_job_executor.executor_creation_fn
         assert create
         return HeldApart(create(context))
