@@ -87,6 +87,8 @@ def test_a_slice_that_is_no_folder_fails_with_those_that_are(project: Project) -
     project.instance.add_dynamic_partitions("lone_slices", ["mars"])  # as a person can in the UI
     assert "there is no slice 'mars'; there are eu" in str(refresh(project, "lone", "mars").problems())
     (project.root / "raw" / "lone" / "not a name").mkdir(exist_ok=True)
+    says = str(refresh(project, "lone", "eu").problems())
+    assert "not a name: cannot be the name of a slice" in says and "Traceback" not in says
     current = Ticks(project, "lone_current")
     assert current.keys() == [] and "not a name: cannot be the name of a slice" in current.said
 

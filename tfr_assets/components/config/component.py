@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 import dagster as dg
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from tfr_assets.components.assets.bench import build_bench
 from tfr_assets.components.assets.current import build_current_sensor
@@ -24,6 +24,7 @@ from tfr_assets.components.automation.slice_watch import build_slice_watch
 from tfr_assets.components.automation.watch import build_watch
 from tfr_assets.components.config.fields import DatasetOptions
 from tfr_assets.components.config.scaffold import DatasetScaffolder
+from tfr_assets.components.config.translation import translation
 from tfr_assets.components.config.yaml_errors import render, yaml_model
 from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
@@ -48,6 +49,8 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
     Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
     """
 
+    _context: dg.ResolutionContext | None = PrivateAttr(default=None)  # fills in the templates of `translation`
+
     @classmethod
     @cache
     def model(cls) -> type[BaseModel]:
@@ -61,12 +64,19 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         Raises:
             ConfigError: What templates became is invalid.
         """
-        written = {name: render(context.at_path(name), getattr(model, name)) for name in model.model_fields_set}
+        written = {
+            # templates of the translation are filled in for each asset
+            name: value if name == "translation" else render(context.at_path(name), value)
+            for name in model.model_fields_set
+            for value in [getattr(model, name)]
+        }
         try:
-            return cls.model_validate(written)
+            made = cls.model_validate(written)
         except ValidationError as error:  # what is written was checked before; the line is that of the field
             field = str(error.errors()[0]["loc"][0])
             raise context.at_path(field).build_resolve_fn_exc(["; ".join(mistakes(error))], field, model) from None
+        made._context = context
+        return made
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
@@ -102,7 +112,11 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             ],
         )
         published = [build_published(look, self.publish)] if self.publish else []
-        return dg.Definitions.merge(made, dg.Definitions(assets=published), build_bench(look, self.bench))
+        whole = dg.Definitions.merge(made, dg.Definitions(assets=published), build_bench(look, self.bench))
+        if self.translation is None:
+            return whole
+        translate = translation(self.translation, self._context or context.resolution_context, look.key("raw"))
+        return whole.map_resolved_asset_specs(func=translate)
 
     def dataset(self, name: str, project: Path) -> Dataset:
         """Returns the dataset as the rooms below know it.
