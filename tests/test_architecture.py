@@ -23,10 +23,15 @@ FOLDERS = {
         "model", "files", "tables", "landing", "inventory", "media", "media.images", "media.audio", "media.text",
         "mixed",
     ],
-    "writing": ["export", "writers", "remote", "stray", "dataset", "plan", "shard", "audit", "stored", "foreign"],
+    "writing": [
+        "export", "writers", "remote", "stray", "appended", "dataset", "plan", "sizing", "outdated", "shard", "slices",
+        "audit", "stored", "foreign",
+    ],
     "reading": ["locate", "adapters", "tensors", "native", "access", "readers", "readers.processes"],
     "bench": ["process", "writers", "readers"],
-    "components": ["runs.steps", "runs.celery", "runs", "attributes", "failures", "metadata", "assets", "config"],
+    "components": [
+        "runs.steps", "runs.celery", "runs", "attributes", "failures", "metadata", "assets", "automation", "config",
+    ],
 }  # fmt: skip
 MOST_FILES = 15
 

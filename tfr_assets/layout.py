@@ -5,6 +5,8 @@
         ├── .lock                               locked by the run that works on the dataset
         ├── report.html                         all of it on one page, for people
         ├── raw/inventory.json                  what raw data was there
+        │   ├── feature_spec.json, state.json   of a slice: what its records have; what its raw files were
+        │   ├── files.json                      of a slice of a folder that only grows: its raw files
         │   ├── landed-…/part-….parquet         only where the source cannot be read by row range
         │   ├── shards.json                     how many files each split gets, where that is planned (`shards: auto`)
         │   └── skipped.tsv                     raw files that were left out, each with the reason
@@ -37,6 +39,7 @@ from tfr_assets.project import find_project
 DATA_VARIABLE = "TFR_DATA"
 RECOMMENDATION = "recommendation.json"
 SLICES, SLICES_FILE = "slices", "slices.json"
+APPENDED = "files.json"
 MAX_SHARDS = 99_999  # five digits in a shard's name
 _SHARD_NAME = re.compile(r"(.*\.tfrecord-)\d{5}-of-(\d{5})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
@@ -173,6 +176,11 @@ class Layout:
     def raw_state(self) -> Path:
         """File that says of a slice what the raw files were when its inventory was taken."""
         return self.raw / "state.json"
+
+    @cached_property
+    def appended(self) -> Path:
+        """File that lists the raw files of a slice, where a folder only grows and each belongs to one slice."""
+        return self.raw / APPENDED
 
     @cached_property
     def planned(self) -> Path:

@@ -51,6 +51,10 @@ def test_slices_are_made_listed_verified_and_exported(project: Project) -> None:
     nothing = tfr(project, "run", "events", "--slices", "new", "--json")
     assert nothing.returncode == 0 and json.loads(nothing.stdout) == []
     project.table(f"{DAYS[1]}/part", numbers(50, 500))
+    listed = {row["name"]: row for row in json.loads(tfr(project, "list", "--json").stdout)}
+    assert listed["events"]["stale"] == {DAYS[1]: "its raw files have changed"} and listed["plain"]["stale"] is None
+    assert f"1: {DAYS[1]}" in tfr(project, "list").stdout
+    assert "its raw files have changed" in tfr(project, "list", "--slices").stdout
     new = json.loads(tfr(project, "run", "events", "--slices", "new", "--json").stdout)
     assert [outcome["slice"] for outcome in new] == [DAYS[1]]
 

@@ -43,6 +43,31 @@ def test_one_failing_shard_leaves_the_others_recorded_and_names_itself(project: 
     assert again.ok, again.problems()
 
 
+def test_of_several_shards_in_one_step_each_is_recorded_checked_and_failed_by_itself(project: Project) -> None:
+    spiked = numbers()
+    ids = spiked["id"].to_pylist()
+    ids[600] = 2**63  # in the third shard
+    project.table("grouped", spiked.set_column(0, "id", pa.array(ids, pa.uint64())))
+    project.dataset("grouped", shards=SHARDS, shards_per_step=3)
+    ran = project.refresh("grouped", SHARDS)
+    assert sorted(step for step in ran.steps("STEP_START") if "write" in step) == [
+        "write_shard[train_00000_of_00004_and_2_more]",
+        "write_shard[train_00003_of_00004]",
+    ]
+    assert list(ran.problems()) == ["write_shard[train_00000_of_00004_and_2_more]"]
+    assert "1 of 3 shards of this step failed\\ntrain-00002-of-00004: " in str(ran.problems())
+    assert "'id'" in str(ran.problems()) and stored(project, "grouped") == {KEYS[0], KEYS[1], KEYS[3]}
+    assert set(ran.materialized("shards")) == {KEYS[0], KEYS[1], KEYS[3]}
+    assert {key for key, _ in ran.evaluations("shards")} == {KEYS[0], KEYS[1], KEYS[3]}
+    ids[600] = 600
+    project.table("grouped", spiked.set_column(0, "id", pa.array(ids, pa.uint64())))
+    again = project.refresh("grouped", SHARDS)
+    assert again.ok, again.problems()
+    assert set(again.materialized("shards")) == set(KEYS) and len(again.evaluations("shards")) == SHARDS * 4
+    paths = {key: str(metadata["path"]) for key, metadata in again.materialized("shards").items()}
+    assert paths == {key: str(project.layout("grouped").shard_path(key)) for key in KEYS}
+
+
 def test_a_killed_step_is_run_again_from_failure_alone(project: Project, make_dataset: Callable[..., str]) -> None:
     name = make_dataset("struck")
     project.fault(KEYS[1], "kill")

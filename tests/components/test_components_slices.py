@@ -26,7 +26,7 @@ from tfr_assets.sources import Slices
 from tfr_assets.storage.locks import lock, unlock
 
 from .conftest import numbers
-from .project import Project, Ran
+from .project import Project, Ran, start_run
 
 DAYS = ["2026-03-01", "2026-03-02", "2026-03-03"]
 KEYS = shard_keys("train", 2)
@@ -365,6 +365,29 @@ def test_records_that_do_not_fit_those_of_other_slices_are_refused_before_one_is
     assert refresh(project, "fits", DAYS[1]).ok
 
 
+def test_of_slices_that_are_first_written_at_the_same_time_the_second_one_is_held_against_the_first(
+    project: Project,
+) -> None:
+    (project.root / "raw" / "pair").mkdir()
+    project.table("pair/2026-03-01", pa.table({"price": [1.5, 2.5]}))
+    project.table("pair/2026-03-02", pa.table({"price": ["a", "b"]}))
+    project.dataset("pair", source="raw/pair/{slice}.parquet", slices={"daily": DAYS[0]}, shards=1)
+    (key,) = shard_keys("train", 1)
+    order = project.fault(key, "wait")
+    first = start_run(project, "Refresh_pair", [DAYS[0]])
+    try:
+        wait_for(lambda: (project.root / "faults" / f"{key}.waiting").exists())
+        second = refresh(project, "pair", DAYS[1])
+    finally:
+        order.unlink()
+        assert first.wait() == 0
+    assert "the records of slice 2026-03-02 do not fit those of slice 2026-03-01" in str(second.problems())
+    assert project.layout("pair").of_slice(DAYS[0]).merged_path().is_file()
+    project.table("pair/2026-03-01", pa.table({"price": ["c", "d"]}))  # the second one was right
+    assert refresh(project, "pair", DAYS[0]).ok
+    assert refresh(project, "pair", DAYS[1]).ok
+
+
 def test_a_pattern_that_matches_files_of_two_slices_is_refused(project: Project) -> None:
     project.table("eu_1", numbers(3))
     project.table("eu_west_1", numbers(3))
@@ -394,6 +417,14 @@ def test_the_sensor_current_looks_at_every_slice_that_was_made(project: Project)
     cursor, said = tick(None)
     assert said == "All 2 slices are those of the current settings and raw data"
     assert tick(cursor) == (cursor, "no slice has changed since the last look")
+    late = day(project, "aging", DAYS[0], 5).rename(project.root / "raw/aging/2026/03/01/late.parquet")
+    day(project, "aging", DAYS[0], 100)
+    cursor, said = tick(cursor)
+    assert said.startswith(f"Of 2 slices, 1 are outdated. {DAYS[0]}: its raw files have changed since it was made.")
+    late.unlink()
+    assert refresh(project, "aging", DAYS[0]).ok
+    cursor, said = tick(cursor)
+    assert said == "All 2 slices are those of the current settings and raw data"
     project.layout("aging").of_slice(DAYS[1]).shard_path(KEYS[0]).unlink()
     cursor, said = tick(cursor)
     assert said.startswith(f"Of 2 slices, 1 are outdated. {DAYS[1]}: Of 2 shards, 1 missing: {KEYS[0]}.")
@@ -429,7 +460,7 @@ def test_the_keys_are_those_of_dagsters_partitions(kind: str, start: datetime, h
     begin = start.replace(**whole, day=1 if kind == "monthly" else start.day)
     slices = Slices(**{kind: begin})
     now = begin.replace(tzinfo=UTC) + timedelta(hours=hours, minutes=30)
-    assert slices.all_keys(now) == partitions_of(slices).get_partition_keys(now)
+    assert slices.all_keys(now) == partitions_of(slices, "events").get_partition_keys(now)
 
 
 @pytest.mark.parametrize(
@@ -437,7 +468,6 @@ def test_the_keys_are_those_of_dagsters_partitions(kind: str, start: datetime, h
     [
         ({"slices": {"daily": "2026-01-01"}}, "slices: nothing in the source says where a slice is"),
         ({"source": "raw/{slice}/"}, "slices: missing, but the source has a {slice}"),
-        ({"automation": "on_change"}, "automation: does not work with `slices`; remove it, and set a `schedule`"),
         ({"bench": {"readers": {}}}, "bench: does not work with `slices`"),
     ],
 )
@@ -448,3 +478,23 @@ def test_what_cannot_be_is_named(project: Project, attributes: dict[str, Any], s
     with pytest.raises(ConfigError) as caught:
         made.dataset("wrong", project.root)
     assert says in str(caught.value)
+
+
+def test_shards_and_merged_follow_raw_slice_by_slice(project: Project) -> None:
+    make_daily(project, "led", automation="on_change")
+    for key in DAYS[:2]:
+        assert refresh(project, "led", key).ok
+    definitions = project.repository()
+    assert definitions.has_sensor_def("led_follows_raw")
+    alone = dg.Definitions(assets=definitions.asset_graph.assets_defs)
+    raw, shards, merged = (dg.AssetKey(["led", part]) for part in ("raw", "shards", "merged"))
+    seen = dg.evaluate_automation_conditions(alone, instance=project.instance)
+    for rows, expected in ((100, set()), (120, {DAYS[0]})):
+        day(project, "led", DAYS[0], rows)
+        assert refresh(project, "led", DAYS[0], assets=[raw]).ok
+        seen = dg.evaluate_automation_conditions(alone, instance=project.instance, cursor=seen.cursor)
+        assert set(seen.get_requested_partitions(shards)) == expected
+        assert set(seen.get_requested_partitions(merged)) == set()  # shards come first
+    assert project.run("Refresh_led", tags={"dagster/partition": DAYS[0]}, assets=[shards]).ok
+    seen = dg.evaluate_automation_conditions(alone, instance=project.instance, cursor=seen.cursor)
+    assert set(seen.get_requested_partitions(merged)) == {DAYS[0]}

@@ -45,6 +45,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         made.table("spiked", spiked())
         for name in ("watched", "followed"):
             made.table(name, numbers())
+        for name in ("regions/eu", "regions/us", "arriving/a/part"):
+            (root / "raw" / name).parent.mkdir(parents=True, exist_ok=True)
+            made.table(name, numbers())
         for name, attributes in DATASETS.items():
             made.dataset(name, **({"source": "raw/numbers.parquet"} | attributes))
         yield made
@@ -71,6 +74,13 @@ DATASETS: dict[str, dict[str, Any]] = {
     "minutely": {"shards": 1, "schedule": "* * * * *"},
     "watched": {"shards": 1, "source": "raw/watched.parquet", "watch": 10},
     "late": {"shards": 1, "freshness": 1 / 60, "watch": 10},
+    "regions": {"shards": 2, "source": "raw/regions/{slice}.parquet", "slices": {"values": ["eu", "us"]}},
+    "arriving": {
+        "shards": 1,
+        "source": "raw/arriving/{slice}/*.parquet",
+        "slices": {"folder": "raw/arriving"},
+        "watch": 10,
+    },
     "raced": {"shards": SHARDS, "bench": {"writers": {"only": ["serial", "locked"], "workers": [1], "repeats": 1}}},
 }
 

@@ -51,6 +51,22 @@ def test_a_refresh_publishes_what_it_made(one_bucket: str, project: Project) -> 
     assert not any(SECRET.encode() in path.read_bytes() for path in project.root.rglob("*") if path.is_file())
 
 
+def test_each_slice_is_published_in_a_folder_of_its_own(one_bucket: str, project: Project) -> None:
+    url = f"{one_bucket}/lake/parts"
+    for number, key in enumerate(("eu", "us")):
+        project.table(f"parts_{key}", rows(number * ROWS))
+    source, slices = "raw/parts_{slice}.parquet", {"values": ["eu", "us"]}
+    project.dataset("parts", source=source, slices=slices, shards=2, publish=url)
+    for number, key in enumerate(("eu", "us")):
+        ran = project.run("Refresh_parts", tags={"dagster/partition": key})
+        assert ran.ok, ran.problems()
+        assert ran.materialized("published")[key]["dagster/uri"] == f"{url}/slices/{key}"
+        assert ids(f"{url}/slices/{key}") == list(range(number * ROWS, (number + 1) * ROWS))
+    assert all(report.ok for report in tfr_assets.verify(f"{url}/slices/eu"))
+    again = project.run("Refresh_parts", tags={"dagster/partition": "eu"})
+    assert again.ok and again.materialized("published")["eu"]["files_sent"] == 0
+
+
 def test_a_store_that_refuses_fails_the_step_with_one_sentence(one_bucket: str, project: Project) -> None:
     project.table("sales", rows())
     project.dataset("sales", shards=2, publish=f"{one_bucket}x/sales")

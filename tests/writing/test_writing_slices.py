@@ -1,14 +1,18 @@
 """What slices without raw data become: files without records, unless their data is only out of sight."""
 
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tfr_assets.errors import SourceError
+from tfr_assets.errors import SchemaError, SourceError
 from tfr_assets.sources import Inventory, Slices, parse_source, read_rows
 from tfr_assets.writing.dataset import Dataset
+from tfr_assets.writing.plan import plan_shards
 from tfr_assets.writing.raw import materialize_raw
+from tfr_assets.writing.slices.fits import settle_features
 
 AB = Slices(values=("a", "b"), empty="allow")
 
@@ -80,6 +84,33 @@ def test_texts_of_an_empty_slice_need_no_folder(tmp_path: Path, folder: str) -> 
     inventory = make(whole, "b")
     assert list(read_rows(inventory, 0, 0)) == []
     assert inventory.schema.names == ["text", "text/filename"]
+
+
+def test_of_slices_with_other_columns_one_is_first_however_many_begin_at_once(tmp_path: Path) -> None:
+    keys = ("a", "b", "c", "d")
+    whole = replace(dataset(tmp_path, f"{tmp_path}/raw/{{slice}}.csv"), slices=Slices(values=keys))
+    plans = {}
+    for number, key in enumerate(keys):
+        put(tmp_path / "raw" / f"{key}.csv", f"id\n{('1', 'x', '1.5', '2026-01-01')[number]}\n")
+        make(whole, key)
+        plans[key] = plan_shards(whole.of_slice(key))
+    begin, outcomes = threading.Barrier(len(keys)), {}
+
+    def settle(key: str) -> None:
+        begin.wait()
+        try:
+            settle_features(plans[key].dataset, plans[key].features)
+            outcomes[key] = ""
+        except SchemaError as error:
+            outcomes[key] = str(error)
+
+    threads = [threading.Thread(target=settle, args=(key,)) for key in keys]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (first,) = [key for key, says in outcomes.items() if not says]
+    assert all(f"do not fit those of slice {first}" in says for says in outcomes.values() if says)
 
 
 @pytest.mark.parametrize("content", ["id\n", "id,name\n"])

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tfr_assets.writing.dataset import Dataset
 
 _SHOWN_FAULTS = 20
+_STALE_NAMED = 3
 max_record_bytes = click.option(
     "--max-record-bytes",
     type=click.IntRange(1),
@@ -148,7 +149,7 @@ def list_datasets(by_slice: bool, as_json: bool) -> None:
             try:
                 if found := load_component(name):
                     rows += slices_status(found[1]) if by_slice else [status_of(found[1])]
-            except ConfigError as problem:
+            except TfrError as problem:
                 broken[name] = str(problem)
     if as_json:
         _print_json([asdict(row) for row in rows] + [{"name": name, "error": error} for name, error in broken.items()])
@@ -160,21 +161,33 @@ def list_datasets(by_slice: bool, as_json: bool) -> None:
         sys.exit(2)
 
 
+def _stale(row: "Status") -> str:
+    """Returns which slices are to be made again; of a line for one slice, why."""
+    if not row.stale:
+        return "" if row.stale is None else "–"
+    if row.slices is None:
+        return next(iter(row.stale.values()))
+    named = list(row.stale)
+    return f"{len(named)}: {', '.join(named[:_STALE_NAMED])}{', …' if len(named) > _STALE_NAMED else ''}"
+
+
 def _show_datasets(rows: "list[Status]") -> None:
     from tfr_assets.cli.terminal import out, table
 
     if not rows:
         out.print("There is no dataset yet: dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH")
         return
-    columns = ["dataset", "source", "rows", "slices", "shards", "merged", "folder"]
-    if all(row.slices is None for row in rows):
-        columns.remove("slices")
+    columns = ["dataset", "source", "rows", "slices", "stale", "shards", "merged", "folder"]
+    for column in ("slices", "stale"):
+        if all(getattr(row, column) is None for row in rows):
+            columns.remove(column)
     lines = [
         {
             "dataset": row.name,
             "source": row.source,
             "rows": "–" if row.rows is None else f"{row.rows:,}",
             "slices": "" if row.slices is None else f"{row.slices_made} of {row.slices}",
+            "stale": _stale(row),
             "shards": f"{row.shards_written} of {row.shards}",
             "merged": "yes" if row.merged else "–",
             "folder": row.folder,
@@ -297,10 +310,12 @@ def _slices(dataset: "Dataset", said: str | None) -> "list[Dataset]":
             f"--slices last, --slices {dataset.slices.example}, or --slices all"
         )
     if said != "new":
-        return [dataset.of_slice(key) for key in dataset.slices.choose(said)]
-    from tfr_assets.writing.slices import raw_state, why_new
+        return [dataset.of_slice(key) for key in dataset.choose_slices(said)]
+    from tfr_assets.writing.slices.append import append_new
+    from tfr_assets.writing.slices.state import raw_state, why_new
 
-    slices = map(dataset.of_slice, dataset.slices.all_keys())
+    append_new(dataset)
+    slices = map(dataset.of_slice, dataset.slice_keys())
     return [each for each in slices if why_new(each, raw_state(each))]
 
 

@@ -28,7 +28,7 @@ from tfr_assets.components.assets.jobs import ALL_STEPS, all_partitions, raw_job
 from tfr_assets.components.config.load import forget_definitions, load_definitions
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, TERMINAL_TAG, alive
 from tfr_assets.components.runs.held_apart import WAITING
-from tfr_assets.components.runs.slices import run_tag
+from tfr_assets.components.runs.slices import register, run_tag
 from tfr_assets.components.runs.steps.warm_executor import STOPPING
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import current_project
@@ -117,11 +117,12 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         What was made and what failed. A step that fails raises nothing here.
     """
     outcome = Outcome(dataset.name, dataset.slice)
+    register(dataset, [dataset.slice] if dataset.slice else [], instance)
     bench = _readers_job(dataset) if readers else None
     if dataset.auto:  # the number of shards, and with it that of the steps, is known only then
         dataset = run_raw(dataset, instance, outcome, progress)
     if outcome.ok:
-        steps = len(dataset.shard_keys) + _OTHER_STEPS + (dataset.publish is not None)
+        steps = -(-len(dataset.shard_keys) // dataset.shards_per_step) + _OTHER_STEPS + (dataset.publish is not None)
         _run(refresh_job(dataset.name), steps, outcome, instance, progress)
     if outcome.ok and bench:
         _run(bench.name, _READER_STEPS, outcome, instance, progress)
@@ -152,6 +153,7 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
     Returns:
         The dataset with the planned number of shards.
     """
+    register(dataset, [dataset.slice] if dataset.slice else [], instance)
     _run(raw_job(dataset.name), 1, outcome, instance, progress)
     return as_planned(dataset)
 
@@ -189,7 +191,7 @@ def _create_run(
     loaded = job.repository.get_definition().repository_load_data
     definition = job.get_definition()
     # of the definitions that the run has: the YAML may have been edited since the command began
-    keys = list(definition.partitions_def.get_partition_keys()) if definition.partitions_def else []
+    keys = list(definition.partitions_def.get_partition_keys()) if definition.partitions_def and not slice_ else []
     run = instance.create_run_for_job(
         job_def=definition,
         run_id=run_id,

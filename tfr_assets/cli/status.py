@@ -1,13 +1,14 @@
 """How far each dataset is, as its files tell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import manifest_path
-from tfr_assets.sources import Inventory
+from tfr_assets.sources import Inventory, on_this_machine
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
+from tfr_assets.writing.slices.state import why_stale
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Status:
         folder: Where all of it lies.
         slices: Number of slices that there are by now; None where raw data does not come in slices.
         slices_made: How many of them were made; rows and shards are those of these.
+        stale: Keys of those made that are to be made again, each with the reason; None, where that was not looked for:
+            raw files behind URLs are listed only where each slice is asked for.
     """
 
     name: str
@@ -35,10 +38,11 @@ class Status:
     folder: str
     slices: int | None = None
     slices_made: int | None = None
+    stale: dict[str, str] | None = None
 
 
 def status_of(dataset: Dataset) -> Status:
-    """Looks at a dataset's files; reads none of them."""
+    """Looks at a dataset's files, of slices also at the raw ones; reads none of them."""
     if dataset.slices and not dataset.slice:
         return _of_slices(dataset)
     layout = dataset.layout
@@ -63,12 +67,18 @@ def slices_status(dataset: Dataset) -> list[Status]:
     """Looks at each slice of a dataset that was made; at the dataset itself, if it has none."""
     if not dataset.slices:
         return [status_of(dataset)]
-    return [status_of(dataset.of_slice(key)) for key in dataset.made_slices()]
+    return [_with_reason(dataset.of_slice(key)) for key in dataset.made_slices()]
+
+
+def _with_reason(dataset: Dataset) -> Status:
+    why = why_stale(dataset)
+    return replace(status_of(dataset), stale={str(dataset.slice): why} if why else {})
 
 
 def _of_slices(dataset: Dataset) -> Status:
     assert dataset.slices
-    slices = slices_status(dataset)
+    local = on_this_machine(dataset.source)
+    slices = slices_status(dataset) if local else [status_of(dataset.of_slice(key)) for key in dataset.made_slices()]
     return Status(
         name=dataset.name,
         source=str(dataset.source),
@@ -77,8 +87,9 @@ def _of_slices(dataset: Dataset) -> Status:
         shards_written=sum(each.shards_written for each in slices),
         merged=bool(slices) and all(each.merged for each in slices),
         folder=str(dataset.layout.folder),
-        slices=len(dataset.slices.all_keys()),
+        slices=len(dataset.slice_keys()),
         slices_made=len(slices),
+        stale={key: why for each in slices for key, why in (each.stale or {}).items()} if local else None,
     )
 
 

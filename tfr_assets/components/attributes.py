@@ -11,7 +11,7 @@ import dagster as dg
 
 from tfr_assets.components.runs.dead_runs import DATASET_TAG
 from tfr_assets.components.runs.slices import dataset_tags, partitions_of, run_tag, slice_of
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, SourceError
 from tfr_assets.layout import shard_keys
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import CODE_VERSION
@@ -49,7 +49,7 @@ class Look:
 
         All assets are partitioned alike because a job has one kind of partitions, and so a run makes all of a slice.
         """
-        return partitions_of(self.dataset.slices) if self.dataset.slices else None
+        return partitions_of(self.dataset.slices, self.dataset.name) if self.dataset.slices else None
 
     def backfills(self) -> dg.BackfillPolicy:
         """Returns in how many runs partitions are made: all shards in one; slices in one each, which fails alone."""
@@ -72,8 +72,8 @@ class Look:
                 allow_retries=False,
             )
         try:
-            slices.choose(key)
-        except ConfigError as error:
+            self.dataset.choose_slices(key)
+        except (ConfigError, SourceError) as error:
             raise dg.Failure(f"{error}. Reload the definitions and launch again", allow_retries=False) from None
         return self.of_slice(key)
 
@@ -108,7 +108,7 @@ class Look:
         Where raw data comes in slices: a slice each, with the files of all splits.
         """
         if self.dataset.slices:
-            return [self.dataset.slice] if self.dataset.slice else self.dataset.slices.all_keys()
+            return [self.dataset.slice] if self.dataset.slice else self.dataset.slice_keys()
         return list(self.dataset.splits) if self.dataset.auto else self.dataset.shard_keys
 
     def files(self, partition: str) -> list[str]:
@@ -163,7 +163,7 @@ class Look:
     @property
     def raw_version(self) -> str:
         """Hash of the settings by which raw data is read: a change makes the inventory stale."""
-        return _hash(asdict(self.dataset.source))
+        return _hash(asdict(replace(self.dataset.source, files=None)))  # which files there are is no setting
 
     @property
     def shards_version(self) -> str:

@@ -10,6 +10,7 @@ from tfr_assets.sources.mixed.parts import mixed_source
 from tfr_assets.sources.model.kinds import TABLE
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.table_options import FORMATS
+from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.raw_files import RawFile
 
 
@@ -29,6 +30,11 @@ def check_watchable(source: Source) -> None:
 def called(source: Source) -> str:
     """Returns the Python function that a source calls, itself or in a part of it; nothing if all of it is files."""
     return next((part.callable for part in _parts(source) if part.callable), "")
+
+
+def on_this_machine(source: Source) -> bool:
+    """Whether all that a source has are files of this machine, which may be listed often."""
+    return not any(part.callable or is_remote(part.path or "") for part in _parts(source))
 
 
 def files_state(source: Source) -> str:

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import MAX_SHARDS, Layout, data_root, shard_keys
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.feature_options import FeatureOptions
-from tfr_assets.sources import ONLY_SPLIT, Slices, Source, has_slices
+from tfr_assets.sources import ONLY_SPLIT, Slices, Source, has_slices, subfolders
+from tfr_assets.writing.appended import appended_files, appended_slices
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Dataset:
         root: Folder of all datasets; None: `data_root(project)`, asked when needed.
         project: Folder of the project that it belongs to; None: the current one.
         auto: Whether `shards` is planned from the inventory (see `writing.sizing`); here it is what was planned last.
+        shards_per_step: How many shards one step of a run writes, one after the other.
         publish: URL of a folder in an object store, to which a refresh copies what readers need; None: to none.
         slices: The slices that its raw data comes in, each of which is a dataset of its own; None: it does not.
         slice: Key of the slice that this is; None: it is all of them, or has none.
@@ -41,6 +44,7 @@ class Dataset:
     root: Path | None = None
     auto: bool = False
     project: Path | None = None
+    shards_per_step: int = 1
     publish: str | None = None
     slices: Slices | None = None
     slice: str | None = None
@@ -66,23 +70,55 @@ class Dataset:
     @property
     def layout(self) -> Layout:
         """Where the dataset's files lie; of a slice, its own."""
-        whole = Layout.of(self.name, self.root or data_root(self.project))
-        return whole.of_slice(self.slice) if self.slice else whole
+        return self.whole_layout.of_slice(self.slice) if self.slice else self.whole_layout
+
+    @property
+    def whole_layout(self) -> Layout:
+        """Where the files of the dataset lie, or all slices, also for a slice that asks for it."""
+        return Layout.of(self.name, self.root or data_root(self.project))
 
     def layout_of(self, key: str) -> Layout:
         """Where the files of one of the slices lie, also for a slice that asks for another's."""
-        return Layout.of(self.name, self.root or data_root(self.project)).of_slice(key)
+        return self.whole_layout.of_slice(key)
 
     def of_slice(self, key: str) -> "Dataset":
         """Returns one slice, as the dataset that it is by itself: its own source, its own files."""
         assert self.slices
-        return replace(self, source=self.slices.place(self.source, key), slice=key, sliced=self.source)
+        source = self.slices.place(self.source, key)
+        if self.slices.append:
+            source = replace(source, files=appended_files(self.layout_of(key)))
+        return replace(self, source=source, slice=key, sliced=self.source)
+
+    def slice_keys(self, now: datetime | None = None) -> list[str]:
+        """Returns the keys of all slices that there are by now, in order; also those made whose folder is gone.
+
+        Args:
+            now: As for `Slices.all_keys`.
+
+        Raises:
+            SourceError: The folder of their folders cannot be listed.
+        """
+        assert self.slices
+        if not self.slices.grows:
+            return self.slices.all_keys(now)
+        if self.slices.folder:
+            there = subfolders(self.slices.folder, self.source.storage_options)
+        else:
+            there = appended_slices(self.whole_layout)
+        return sorted({*there, *self._inventoried()})
+
+    def choose_slices(self, said: str) -> list[str]:
+        """Returns the keys of the slices that a text names. Raises as `Slices.choose` and `slice_keys`."""
+        assert self.slices
+        return self.slices.choose(said, self.slice_keys())
 
     def made_slices(self) -> list[str]:
-        """Returns the keys of the slices whose raw data was materialized, in order."""
-        assert self.slices and not self.slice
-        there = {path.parents[1].name for path in self.layout.slices.glob("*/raw/inventory.json")}
-        return [key for key in self.slices.all_keys() if key in there]
+        """Returns the keys of the slices whose raw data was materialized, in order. Raises as `slice_keys`."""
+        there = self._inventoried()
+        return [key for key in self.slice_keys() if key in there]
+
+    def _inventoried(self) -> set[str]:
+        return {path.parents[1].name for path in self.whole_layout.slices.glob("*/raw/inventory.json")}
 
     @property
     def title(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError, DamagedFile, WriteError
-from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path
+from tfr_assets.layout import Layout, feature_spec_path, index_path, manifest_path, name_in
 from tfr_assets.records.frames.examine import is_intact
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.atomic import refusals
@@ -87,7 +87,7 @@ def publish(folder: Path, url: str, progress: Advance | None = None, is_locked: 
             _check(folder / part)
         with hold_lease(there) as lease:
             done = [_publish_part(folder / part, _below(there, part), lease, progress) for part in parts]
-            report = Layout(folder.name, folder).report if is_dataset else None
+            report = Layout(name_in(folder), folder).report if is_dataset else None
             if report and report.is_file():
                 there.put(report.name, report.read_bytes())
     sent, kept, removed, size = (sum(counts) for counts in zip(*done, strict=True))
@@ -101,7 +101,7 @@ def _unchanged(folder: Path, needs_lock: bool) -> Iterator[None]:
         yield
         return
     with refusals(folder):
-        file = lock(Layout(folder.name, folder).lock, wait=False)
+        file = lock(Layout(name_in(folder), folder).lock, wait=False)
     if file is None:
         raise WriteError(f"a run works on dataset {folder.name!r}; publish it when the run is done")
     try:

@@ -6,7 +6,8 @@ from tfr_assets.sources import Inventory, remove_old_landings, save_slices, take
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.units import Progress
 from tfr_assets.writing.dataset import Dataset
-from tfr_assets.writing.slices import check_own_files, check_really_empty, empty_inventory, raw_state, save_raw_state
+from tfr_assets.writing.slices.empty import check_really_empty, empty_inventory
+from tfr_assets.writing.slices.state import check_own_files, raw_state, save_raw_state
 
 _MAY_BE_EMPTY = "If a slice may have none, add `empty: allow` to `slices`."
 

@@ -7,6 +7,7 @@ refresh evaluates it, and between runs a sensor, which reads no data and writes 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,12 @@ from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 from tfr_assets.components.assets.evaluation import evaluations
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, unfinished_run
-from tfr_assets.errors import TfrError
+from tfr_assets.components.runs.slices import register
+from tfr_assets.errors import SourceError, TfrError
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.frames.verdicts import CURRENT, Verdict, judge_current
+from tfr_assets.sources import on_this_machine
+from tfr_assets.writing.dataset import Dataset
 
 _SECONDS = 30
 _SLICES_AT_ONCE = 200  # that are looked at in one tick, which has a minute
@@ -64,7 +68,10 @@ def build_current_sensor(look: Look) -> dg.SensorDefinition:
     )
     def current(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         if look.slices:
-            return _evaluate_slices(look, context)
+            try:
+                return _evaluate_slices(look, context)
+            except SourceError as error:  # the folder that slices lie in cannot be listed
+                return dg.SkipReason(str(error))
         if not look.dataset.layout.inventory.exists():
             return dg.SkipReason("nothing was materialized yet")
         seen = _seen(look)
@@ -84,6 +91,7 @@ def _evaluate_slices(look: Look, context: dg.SensorEvaluationContext) -> dg.Skip
 
     It is one of all slices: of a check that has partitions, Dagster stores no second evaluation without a run.
     """
+    register(look.dataset, look.partition_keys, context.instance)
     found: dict[str, list[str]] = json.loads(context.cursor or "{}")  # by slice: what was seen, what is wrong
     slices = {key: look.of_slice(key) for key in look.dataset.made_slices()}
     now = {key: _seen(each) for key, each in slices.items()}
@@ -121,19 +129,36 @@ def _judge_slices(found: Mapping[str, Sequence[str]]) -> Verdict:
 
 def _judge(look: Look) -> Verdict:
     from tfr_assets.writing.outdated import outdated_shards
+    from tfr_assets.writing.slices.state import RAW_CHANGED
 
     planned = len(look.current.shard_keys)
     try:
+        if _raw_changed(look.dataset):
+            return judge_current(f"{RAW_CHANGED} since it was made. Materialize it again", planned)
         return judge_current(outdated_shards(look.dataset), planned)
     except TfrError as error:
         return judge_current(str(error), planned)
 
 
+def _raw_changed(dataset: Dataset) -> bool:
+    """Whether a slice has raw files that it was not made of. Those behind URLs are not listed so often."""
+    from tfr_assets.writing.slices.state import raw_changed, raw_state
+
+    if not dataset.slice or not on_this_machine(dataset.source):
+        return False
+    return bool(raw_changed(dataset, raw_state(dataset)))
+
+
 def _seen(look: Look) -> str:
-    """Returns what differs after a change of settings, inventory, or which files there are."""
+    """Returns what differs after a change of settings, inventory, a slice's raw files, or which files there are."""
+    from tfr_assets.writing.slices.state import raw_state
+
     layout = look.dataset.layout
     places = (layout.inventory, layout.planned, layout.shards, manifest_path(layout.shards / "any").parent)
     marks = [look.raw_version, look.shards_version, *map(_changed, places)]
+    if look.dataset.slice and on_this_machine(look.dataset.source):
+        with suppress(TfrError):  # the evaluation says it
+            marks.append(raw_state(look.dataset))
     return hashlib.sha256(" ".join(marks).encode()).hexdigest()[:16]
 
 

@@ -7,6 +7,7 @@ import dagster as dg
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import reported
 from tfr_assets.components.metadata.progress import counted, logged
+from tfr_assets.layout import SLICES
 from tfr_assets.units import megabytes
 
 if TYPE_CHECKING:
@@ -16,29 +17,32 @@ _KINDS = {"s3": "s3", "gs": "gcs", "az": "azure"}  # as Dagster calls the icons
 _DESCRIPTION = """Shards, merged files and what describes them, as they lie on this machine, in an object store.
 
 Each file is verified before it is sent, and exists there by its manifest, which comes last. What is there already is \
-not sent again, and what is of an earlier number of shards goes."""
+not sent again, and what is of an earlier number of shards goes. Each slice has a folder of its own, `slices/KEY`."""
 
 
-def build_published(look: Look, url: str) -> dg.AssetsDefinition:
+def build_published(whole: Look, url: str) -> dg.AssetsDefinition:
     """Returns the asset `published` of a dataset.
 
     Args:
-        look: The dataset.
+        whole: The dataset.
         url: The folder in the store.
     """
-    dataset = look.dataset
+    mapping = dg.IdentityPartitionMapping() if whole.slices else dg.AllPartitionMapping()
 
     @dg.asset(
-        **look.asset("published", _DESCRIPTION, {"tensorflow", _KINDS[url.partition("://")[0]]}),
-        deps=[dg.AssetDep(look.key("shards"), partition_mapping=dg.AllPartitionMapping()), look.key("merged")],
-        backfill_policy=dg.BackfillPolicy.single_run(),  # as `raw`
-        automation_condition=look.follows,
+        **whole.asset("published", _DESCRIPTION, {"tensorflow", _KINDS[url.partition("://")[0]]}),
+        deps=[dg.AssetDep(whole.key("shards"), partition_mapping=mapping), whole.key("merged")],
+        partitions_def=whole.slices,
+        backfill_policy=whole.backfills(),  # as `raw`
+        automation_condition=whole.follows,
     )
     def published(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         from tfr_assets.writing.publish import publish
 
-        with reported(dataset=dataset.name):
-            done = publish(dataset.layout.folder, url, counted(logged(context.log.info)), is_locked=True)
+        look = whole.in_run(context.run)
+        place = f"{url.rstrip('/')}/{SLICES}/{look.partition}" if look.partition else url
+        with reported(dataset=look.dataset.title):
+            done = publish(look.dataset.layout.folder, place, counted(logged(context.log.info)), is_locked=True)
         context.log.info(f"{done.sent} files sent ({megabytes(done.bytes)}), {done.kept} were there, to {done.url}")
         return dg.MaterializeResult(metadata=_metadata(done))
 

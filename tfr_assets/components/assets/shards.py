@@ -4,7 +4,9 @@
                 ├→ write_shard[train_00001_of_00016] ─┤
                 └→ …                                  ┘
 
-`write_shard` records its partition as materialized and checked at once, so that one failing shard does not take the
+A step takes one shard, or with `shards_per_step` several, one after the other: where a step is a pod, that costs less.
+
+`write_shard` records each partition as materialized and checked at once, so that one failing shard does not take the
 others' record with it; `commit` records nothing more, and only gives the output that the asset's checks and `merged`
 wait for.
 
@@ -17,7 +19,7 @@ When the process of a run was killed, Dagster's re-execution "from failure" may 
 and would then mark all of them as materialized. So `commit` counts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +33,7 @@ from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.metadata.file_metadata import file_metadata, markdown
 from tfr_assets.components.metadata.progress import counted, logged
 from tfr_assets.components.metadata.report import report_failure
-from tfr_assets.layout import Layout
+from tfr_assets.layout import Layout, Shard
 from tfr_assets.units import megabytes
 from tfr_assets.writing.dataset import Dataset
 
@@ -72,14 +74,14 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
         from tfr_assets.records.schema.casts import lossy_casts
         from tfr_assets.writing.plan import plan_shards
         from tfr_assets.writing.shard import describes
-        from tfr_assets.writing.slices import check_fits
+        from tfr_assets.writing.slices.fits import settle_features
 
         partitions = chosen_partitions(context)
         look = whole.in_run(context.run)
         with report_failure(look, context, "the plan"), reported(dataset=look.dataset.title):
             planned = plan_shards(look.current)
             if look.partition:
-                check_fits(planned.dataset, planned.features)
+                settle_features(planned.dataset, planned.features)
         if not describes(look.dataset.layout.shards, planned.features):  # otherwise an earlier run has warned of them
             for warning in lossy_casts(planned.features):
                 context.log.warning(warning)
@@ -90,10 +92,11 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
             f"{len(keys):,}"
         )
         yield dg.Output(planned, "plan")
-        for key in keys:
-            # a step gets its own shard only: the whole plan in every one would grow with the square of their number
-            alone = replace(planned, shards=(planned.shard(key),))
-            yield dg.DynamicOutput(alone, mapping_key=key.replace("-", "_"), output_name="shard")
+        size = look.dataset.shards_per_step
+        for group in (keys[first : first + size] for first in range(0, len(keys), size)):
+            # a step gets its own shards only: the whole plan in every one would grow with the square of their number
+            alone = replace(planned, shards=tuple(map(planned.shard, group)))
+            yield dg.DynamicOutput(alone, mapping_key=_step_name(group), output_name="shard")
 
     @dg.graph_asset(
         **whole.asset("shards", _described(whole), {"tensorflow"}, code_version=whole.shards_version),
@@ -109,19 +112,45 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
     return shards
 
 
-@dg.op(description="Writes one shard, or finds that it is there already.")
-def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
-    """Writes the one shard of a plan, records its partition as materialized, and evaluates its checks.
+def _step_name(keys: Sequence[str]) -> str:
+    more = f"_and_{len(keys) - 1}_more" if len(keys) > 1 else ""
+    return keys[0].replace("-", "_") + more
 
-    Where a partition has several files, both are left to the steps that have all of them.
+
+@dg.op(description="Writes shards, or finds that they are there already.")
+def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
+    """Writes the shards of a plan, records their partitions as materialized, and evaluates their checks.
+
+    One that fails does not keep the others from being written. Where a partition has several files, records and checks
+    are left to the steps that have all of them.
 
     Yields:
-        The evaluations; the key of the shard, what became of it, and what is shown of it.
+        The evaluations; of each shard the key, what became of it, and what is shown of it.
+
+    Raises:
+        dg.Failure: Shards could not be written, or are not what they must be; the message says which and why.
     """
+    done: list[tuple[str, ShardWritten, dict[str, Any]]] = []
+    failed: dict[str, dg.Failure] = {}
+    for shard in plan.shards:
+        try:
+            done.append((yield from _write(context, plan, shard)))
+        except dg.Failure as failure:
+            if len(plan.shards) == 1:
+                raise
+            failed[shard.key] = failure
+    if failed:
+        says = "\n".join(f"{key}: {failure.description}" for key, failure in failed.items())
+        raise dg.Failure(f"{len(failed)} of {len(plan.shards)} shards of this step failed\n{says}", allow_retries=False)
+    yield dg.Output(done)
+
+
+def _write(
+    context: dg.OpExecutionContext, plan: "ShardingPlan", shard: Shard
+) -> Generator[Any, None, "tuple[str, ShardWritten, dict[str, Any]]"]:
     from tfr_assets.writing.plan import load_inventory
     from tfr_assets.writing.shard import write_shard
 
-    (shard,) = plan.shards
     look = _look(context, plan.dataset)
     with report_failure(look, context, shard.key):
         with reported(shard=shard.key):
@@ -137,17 +166,17 @@ def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
             )
             assigned = Assigned({shard.key: shard.rows}, inventory.splits, inventory.skipped)
             yield from evaluate_shards(look, [shard.key], context, assigned)
-    yield dg.Output((shard.key, written, metadata))
+    return shard.key, written, metadata
 
 
 @dg.op(out=dg.Out(dg.Nothing), description="Makes sure that every shard of the run was written.")
-def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> Iterator[Any]:
+def commit(context: dg.AssetExecutionContext, plan: Any, steps: list[Any]) -> Iterator[Any]:
     """Ends the asset's part of the run, unless a shard was not handed over; records partitions of several files.
 
     Args:
         context: The context of the step.
         plan: The whole plan.
-        written: Keys of shards, what became of them, and what is shown of them.
+        steps: What each step wrote: keys of shards, what became of them, and what is shown of them.
 
     Yields:
         The asset's output.
@@ -157,6 +186,7 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     """
     from tfr_assets.writing.shard import finish_shards, still_there
 
+    written = [shard for step in steps for shard in step]
     done: dict[str, ShardWritten] = {key: shard for key, shard, _ in written}
     look = _look(context, plan.dataset)
     files = {partition: look.files(partition) for partition in context.partition_keys}

@@ -6,15 +6,8 @@ from pathlib import Path
 from typing import Self
 
 import dagster as dg
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
-from tfr_assets.components.assets.automation import (
-    ON_CHANGE,
-    build_follower,
-    build_schedule,
-    build_slice_watch,
-    build_watch,
-)
 from tfr_assets.components.assets.bench import build_bench
 from tfr_assets.components.assets.current import build_current_sensor
 from tfr_assets.components.assets.file_checks import build_merged_checks, build_shard_checks
@@ -25,15 +18,20 @@ from tfr_assets.components.assets.raw import build_raw
 from tfr_assets.components.assets.shards import build_shards
 from tfr_assets.components.assets.verify_job import build_verify
 from tfr_assets.components.attributes import Look
+from tfr_assets.components.automation.follower import ON_CHANGE, build_follower
+from tfr_assets.components.automation.schedule import build_schedule
+from tfr_assets.components.automation.slice_watch import build_slice_watch
+from tfr_assets.components.automation.watch import build_watch
 from tfr_assets.components.config.fields import DatasetOptions
 from tfr_assets.components.config.scaffold import DatasetScaffolder
+from tfr_assets.components.config.translation import translation
 from tfr_assets.components.config.yaml_errors import render, yaml_model
 from tfr_assets.components.metadata.report import report_run_failure
 from tfr_assets.components.runs.held_apart import hold_apart
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import Layout
 from tfr_assets.option_groups import mistakes
-from tfr_assets.sources import check_watchable, seen_from
+from tfr_assets.sources import check_watchable, seen_from, slices_seen_from
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
 
@@ -51,6 +49,8 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
     Start with `dg scaffold defs tfr_assets.TFRecordDataset NAME --source PATH`.
     """
 
+    _context: dg.ResolutionContext | None = PrivateAttr(default=None)  # fills in the templates of `translation`
+
     @classmethod
     @cache
     def model(cls) -> type[BaseModel]:
@@ -64,12 +64,19 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         Raises:
             ConfigError: What templates became is invalid.
         """
-        written = {name: render(context.at_path(name), getattr(model, name)) for name in model.model_fields_set}
+        written = {
+            # templates of the translation are filled in for each asset
+            name: value if name == "translation" else render(context.at_path(name), value)
+            for name in model.model_fields_set
+            for value in [getattr(model, name)]
+        }
         try:
-            return cls.model_validate(written)
+            made = cls.model_validate(written)
         except ValidationError as error:  # what is written was checked before; the line is that of the field
             field = str(error.errors()[0]["loc"][0])
             raise context.at_path(field).build_resolve_fn_exc(["; ".join(mistakes(error))], field, model) from None
+        made._context = context
+        return made
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
@@ -105,7 +112,11 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             ],
         )
         published = [build_published(look, self.publish)] if self.publish else []
-        return dg.Definitions.merge(made, dg.Definitions(assets=published), build_bench(look, self.bench))
+        whole = dg.Definitions.merge(made, dg.Definitions(assets=published), build_bench(look, self.bench))
+        if self.translation is None:
+            return whole
+        translate = translation(self.translation, self._context or context.resolution_context, look.key("raw"))
+        return whole.map_resolved_asset_specs(func=translate)
 
     def dataset(self, name: str, project: Path) -> Dataset:
         """Returns the dataset as the rooms below know it.
@@ -129,9 +140,10 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
             self.compression,
             self.features,
             auto=auto,
+            shards_per_step=self.shards_per_step,
             project=project,
             publish=self.publish,
-            slices=self.slices,
+            slices=slices_seen_from(project, self.slices),
         )
         self._check_slices()
         return as_planned(dataset) if self.shards is None else replace(dataset, shards=self.shards)
@@ -140,11 +152,9 @@ class TFRecordDataset(dg.Component, DatasetOptions, dg.Resolvable):
         """Refuses what has no meaning yet where raw data comes in slices."""
         if self.slices is None:
             return
-        remedies = {
-            "automation": (self.automation, ", and set a `schedule` or `watch`"),
-            "publish": (self.publish, ""),
-            "bench": (self.bench.readers or self.bench.writers, ", `tfr bench` measures a slice's folder"),
-        }
-        for name, (value, remedy) in remedies.items():
-            if value:
-                raise ConfigError(f"{name}: does not work with `slices`; remove it{remedy}")
+        if self.bench.readers or self.bench.writers:
+            raise ConfigError("bench: does not work with `slices`; remove it, `tfr bench` measures a slice's folder")
+        if self.slices.append and self.schedule:
+            raise ConfigError(
+                "schedule: would take files that are still growing into the next slice of what is appended; set `watch`"
+            )

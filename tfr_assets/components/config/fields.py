@@ -8,12 +8,13 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 import dagster as dg
-from pydantic import ConfigDict, Field, PlainValidator, Strict
+from dagster.components.resolved.core_models import AssetAttributesModel
+from pydantic import ConfigDict, Field, PlainValidator, Strict, ValidationError
 
 from tfr_assets.components.assets.bench import Bench
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import MAX_SHARDS
-from tfr_assets.option_groups import Expect, OneOf, Whole, problem, problem_at
+from tfr_assets.option_groups import Expect, OneOf, Whole, either, problem, problem_at, unknown
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources.model.parse import SourceOption, SplitsOption
@@ -23,6 +24,7 @@ from tfr_assets.storage.objects.store import SCHEMES, is_object_url, split_url
 ON_CHANGE = "on_change"
 _SOONEST = 10  # seconds between two looks at the raw files; listing many takes a while
 _LONGEST_HOURS = 24 * 366
+TRANSLATED = ("group_name", "tags", "kinds", "owners", "description", "metadata", "deps", "automation_condition")
 _SEED = Expect("a seed, a whole number from 0 up such as 42", remedy="Leave the line out to keep the rows in order")
 
 
@@ -86,6 +88,25 @@ def _owner(value: Any) -> str:
     return str(value)
 
 
+def _translation(value: Any) -> Mapping[str, Any]:
+    """Returns what Dagster's own translation takes, templates not yet filled in, if it leaves alone what runs go by."""
+    if not isinstance(value, Mapping):
+        raise problem(f"expected a mapping with {either(TRANSLATED)}; found {value!r}")
+    for name in value:
+        if name in ("key", "key_prefix", "partitions_def", "code_version", "skippable"):
+            raise problem_at(
+                (name,),
+                "cannot be changed: runs, jobs and readers go by it. A key begins with the folder's name",
+            )
+        if name not in TRANSLATED:
+            raise problem_at((str(name),), unknown(name, TRANSLATED))
+    try:
+        AssetAttributesModel(**value)
+    except ValidationError as error:
+        raise problem("; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())) from error
+    return value
+
+
 def _tags(value: Any) -> dict[str, str]:
     """Returns the tags; numbers and truth values become text, as YAML writes many a text without quotes."""
     if not isinstance(value, Mapping):
@@ -131,12 +152,25 @@ class DatasetOptions(dg.Model):
         "refresh; partitions are then the splits.",
         examples=[16, {"train": 16, "test": 2}, "auto"],
     )
+    shards_per_step: Annotated[int, Whole(1, example="8")] = Field(
+        default=1,
+        description="How many shards one step of a run writes, one after the other. More than one where a step is "
+        "dear, such as a pod; each shard stays a partition of its own.",
+        examples=[8],
+    )
     slices: Slices | None = Field(
         default=None,
         description="Raw data that arrives in slices: hours, days, weeks, months, or names. The source says with "
         "`{slice}`, or `{slice:%Y/%m/%d}`, where each is. Every slice is a partition, is made by a run of its own, and "
-        "has its own shards and merged file. Default: all raw data is one.",
-        examples=[{"daily": "2026-01-01"}, {"monthly": "2026-01"}, {"values": ["eu", "us"]}],
+        "has its own shards and merged file. Those of a folder, or of what is appended, become more by themselves. "
+        "Default: all raw data is one.",
+        examples=[
+            {"daily": "2026-01-01"},
+            {"monthly": "2026-01"},
+            {"values": ["eu", "us"]},
+            {"folder": "raw/events"},
+            {"append": True},
+        ],
     )
     splits: SplitsOption | None = Field(
         default=None,
@@ -218,6 +252,12 @@ class DatasetOptions(dg.Model):
         default="",
         description="What the data is; shown with each asset.",
         examples=["All flights out of New York, 2013."],
+    )
+    translation: Annotated[Mapping[str, Any] | None, PlainValidator(_translation, json_schema_input_type=dict)] = Field(
+        default=None,
+        description="What is changed of each asset in Dagster's catalog: group, tags, kinds, owners, description, "
+        "metadata, automation condition; of `raw` also what it comes after. In templates, `spec` is the asset.",
+        examples=[{"group_name": "lake", "tags": {"part": "{{ spec.key.path[-1] }}"}}],
     )
     owners: Annotated[
         list[Annotated[str, PlainValidator(_owner, json_schema_input_type=str)]],

@@ -1,4 +1,4 @@
-"""How steps are executed: in processes of this machine (`steps`), or by Celery's workers (`celery`)."""
+"""How steps are executed: in processes of this machine (`steps`), by Celery's workers (`celery`), or by Kubernetes."""
 
 import os
 from collections.abc import Mapping
@@ -31,19 +31,20 @@ def build_executor() -> dg.ExecutorDefinition:
     """Returns the executor that `$TFR_EXECUTOR` names.
 
     `local`, the default: processes of this machine; `$TFR_WORKERS` says how many steps run at once, by default one a
-    processor. `celery`: Celery's workers, on as many machines as you like; see docs/operation.md.
+    processor. `celery`: Celery's workers, on as many machines as you like. `k8s`: Dagster's `k8s_job_executor`, a pod
+    for each step. See docs/operation.md.
 
     Raises:
         ConfigError: There is none of that name.
-        MissingPackage: dagster-celery is not installed.
+        MissingPackage: The package that it needs is not installed.
     """
     name = os.environ.get(EXECUTOR_VARIABLE) or "local"
-    executors = {"local": warm_workers, "celery": celery_workers}
+    executors = {"local": lambda: warm_workers, "celery": lambda: celery_workers, "k8s": _k8s_jobs}
     if name not in executors:
         raise ConfigError(f"{EXECUTOR_VARIABLE}={name!r}: {suggestion(name, executors, 'set it to one of')}")
-    if name == "celery":
-        need("dagster_celery", "dagster-celery", f"{EXECUTOR_VARIABLE}=celery", "pip install 'tfr-assets[celery]'")
-    return executors[name]
+    if name != "local":
+        need(f"dagster_{name}", f"dagster-{name}", f"{EXECUTOR_VARIABLE}={name}", f"pip install 'tfr-assets[{name}]'")
+    return executors[name]()
 
 
 @dg.executor(name="warm_workers", config_schema=_CONFIG, requirements=dg.multiple_process_executor_requirements())
@@ -80,3 +81,29 @@ def celery_workers(context: dg.InitExecutorContext) -> "Executor":
 
     config: Mapping[str, Any] = context.executor_config
     return HeldApart(CeleryEngine(RetryMode.from_config(config["retries"]) or RetryMode.ENABLED))
+
+
+def _k8s_jobs() -> dg.ExecutorDefinition:
+    """Returns Dagster's `k8s_job_executor`, with all its settings, for runs that are held apart."""
+    from dagster_k8s import K8sRunLauncher, k8s_job_executor
+
+    settings: Any = k8s_job_executor.config_schema
+
+    @dg.executor(
+        name="k8s_jobs",
+        config_schema=settings,
+        requirements=dg.multiple_process_executor_requirements(),
+    )
+    def k8s_jobs(context: dg.InitExecutorContext) -> "Executor":
+        from tfr_assets.components.runs.held_apart import HeldApart
+
+        if not isinstance(context.instance.run_launcher, K8sRunLauncher):  # Dagster would fail for a missing attribute
+            raise ConfigError(
+                f"{EXECUTOR_VARIABLE}=k8s needs the run launcher of dagster-k8s: write `run_launcher:` into "
+                "dagster.yaml as deploy/k8s/dagster.yaml has it"
+            )
+        create = k8s_job_executor.executor_creation_fn
+        assert create
+        return HeldApart(create(context))
+
+    return k8s_jobs

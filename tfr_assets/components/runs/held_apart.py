@@ -23,6 +23,7 @@ from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, is_stopped, keep_alive
 from tfr_assets.components.runs.slices import slice_of
+from tfr_assets.errors import SourceError
 from tfr_assets.layout import Layout
 from tfr_assets.storage.locks import lock, unlock
 from tfr_assets.writing.dataset import Dataset
@@ -148,8 +149,13 @@ def _layout(name: str, run: dg.DagsterRun) -> Layout:
         return Layout.of(name)
     dataset = _held_apart[name].dataset
     key = slice_of(run.tags)
-    is_slice = dataset.slices is not None and key in dataset.slices.all_keys()
-    return dataset.layout.of_slice(key) if key and is_slice else dataset.layout
+    return dataset.layout.of_slice(key) if key and key in _slice_keys(dataset) else dataset.layout
+
+
+def _slice_keys(dataset: Dataset) -> list[str]:
+    with suppress(SourceError):  # their folder cannot be listed: the first step says so
+        return dataset.slice_keys() if dataset.slices else []
+    return []
 
 
 def _holder(path: Path) -> str:

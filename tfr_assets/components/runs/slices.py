@@ -1,6 +1,6 @@
 """What runs know of slices: a run works on one of them, which its tags name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -15,14 +15,37 @@ _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_
 _CRON = {"hourly": "0 * * * *", "daily": "0 0 * * *", "weekly": "0 0 * * {day}", "monthly": "0 0 1 * *"}
 
 
-def partitions_of(slices: Slices) -> dg.PartitionsDefinition[Any]:
-    """Returns slices as Dagster's partitions, with the same keys."""
+def partitions_of(slices: Slices, name: str) -> dg.PartitionsDefinition[Any]:
+    """Returns the slices of the dataset `name` as Dagster's partitions, with the same keys.
+
+    Of slices that grow, the instance keeps them: see `register`.
+    """
+    if slices.grows:
+        return dg.DynamicPartitionsDefinition(name=_dynamic(name))
     if slices.values is not None:
         return dg.StaticPartitionsDefinition(list(slices.values))
     cron = _CRON[slices.kind].format(day=slices.begin.isoweekday() % 7)
     return dg.TimeWindowPartitionsDefinition(
         start=slices.begin.strftime(slices.format), fmt=slices.format, cron_schedule=cron, timezone="UTC"
     )
+
+
+def register(dataset: Dataset, keys: Sequence[str], instance: dg.DagsterInstance) -> list[str]:
+    """Tells the instance of slices that grow, so that the UI shows them and runs can be launched.
+
+    Returns:
+        Those that it did not know yet.
+    """
+    if not dataset.slices or not dataset.slices.grows:
+        return []
+    known = set(instance.get_dynamic_partitions(_dynamic(dataset.name)))
+    if new := [key for key in keys if key not in known]:
+        instance.add_dynamic_partitions(_dynamic(dataset.name), new)
+    return new
+
+
+def _dynamic(name: str) -> str:
+    return f"{name}_slices"
 
 
 def slice_of(tags: Mapping[str, str]) -> str | None:

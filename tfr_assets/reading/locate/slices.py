@@ -48,7 +48,7 @@ def choose_slices(
     if slices is None:
         found = [key for key in order.all_keys() if key in there]
     else:
-        chosen = order.choose(_said(slices))
+        chosen = order.choose(_said(slices), order.all_keys())
         gone = [key for key in chosen if key not in there]
         if gone and missing == "raise":
             more = ", …" if len(gone) > _SHOWN else ""

@@ -57,7 +57,9 @@ def find_data(source: Source) -> DataFiles:
     """
     links: list[str] = []
     assert source.path
-    if is_remote(source.path):
+    if source.files is not None:
+        found, is_folder = _given(source.path, source.files), False
+    elif is_remote(source.path):
         found, is_folder = _on_web_or_store(source.path, source.storage_options)
     else:
         found, is_folder = _on_disk(source.path, source.follow_links, links)
@@ -111,6 +113,14 @@ def _on_disk(given: str, follow_links: bool, links: list[str]) -> tuple[list[str
         files = [match for match in matches if Path(match).is_file()]
         return _ordered(given, files, "no file matches this pattern", links), False
     raise SourceError.of_no_data(f"{given}: there is no such file or folder (looked for {path}).")
+
+
+def _given(given: str, files: Sequence[str]) -> list[str]:
+    """Returns files that are known by name, if they are there; of those behind URLs, reading tells."""
+    gone = [path for path in files if not is_remote(path) and not Path(path).is_file()]
+    if gone and len(gone) < len(files):
+        raise SourceError(f"{gone[0]}: is gone, one of {len(files)} files that belong together; put it back.")
+    return _ordered(given, [] if gone else files, "all files that belong together are gone")
 
 
 def _refuse_folder(root: Path) -> Callable[[str, str], NoReturn]:

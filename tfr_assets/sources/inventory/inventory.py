@@ -82,9 +82,9 @@ class Inventory:
             ValueError: It gave something else, as do KeyError, TypeError, AttributeError and OSError.
         """
         source = dict(values["source"])
-        splits = source.pop("splits")
+        splits, files = source.pop("splits"), source.pop("files")
         inventory = cls(
-            source=Source(**source, splits=splits and Splits(**splits)),
+            source=Source(**source, splits=splits and Splits(**splits), files=None if files is None else tuple(files)),
             files=tuple(SourceFile.from_json(file) for file in values["files"]),
             landed=tuple(SourceFile.from_json(file) for file in values["landed"]),
             schema=schema_from_text(values["schema"]),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from tfr_assets.option_groups import Shorthand, Via, validate
 from tfr_assets.sources.model.kinds import KINDS, TABLE
+from tfr_assets.sources.model.slices import Slices
 from tfr_assets.sources.model.source import Source
 from tfr_assets.sources.model.source_options import PATH, SourceOptions
 from tfr_assets.sources.model.splits import SPLIT_FIELDS, Splits
@@ -80,6 +81,11 @@ def seen_from(root: Path, source: Source) -> Source:
     options = source.options if source.kind == TABLE else _resolved(root, source.options)
     path = None if source.path is None else _path_from(root, source.path)
     return replace(source, path=path, options=options)
+
+
+def slices_seen_from(root: Path, slices: Slices | None) -> Slices | None:
+    """Returns slices whose folder starts at `root`, if they have one and it is relative."""
+    return replace(slices, folder=_path_from(root, slices.folder)) if slices and slices.folder else slices
 
 
 _PATHS = {"path", "table", *KINDS}

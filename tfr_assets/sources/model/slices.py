@@ -5,6 +5,8 @@
     weekly   2026-03-02           seven days from that day on
     monthly  2026-03
     values   eu, us               in the order of the YAML
+    folder   eu, us               a slice for each folder in a folder; which, only who lists it knows
+    append   000001               what was new in a folder that only grows; which, only who keeps count knows
 
 Keys of times sort as the times do. A slice of time is there once its time is over.
 """
@@ -24,11 +26,13 @@ from pydantic import Field, PlainValidator
 from tfr_assets.errors import ConfigError
 from tfr_assets.layout import SLICES_FILE
 from tfr_assets.option_groups import OneOf, options, problem, problem_at
+from tfr_assets.sources.model.kinds import TABLE
 from tfr_assets.sources.model.source import Source
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.sealed import seal, unseal
 
+_KINDS = ("hourly", "daily", "weekly", "monthly", "values", "folder", "append")
 _FORMATS = {"hourly": "%Y-%m-%d-%H", "daily": "%Y-%m-%d", "weekly": "%Y-%m-%d", "monthly": "%Y-%m"}
 _STEPS = {"hourly": timedelta(hours=1), "daily": timedelta(days=1), "weekly": timedelta(days=7)}
 _WRITTEN = ("%Y-%m-%d-%H", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%Y-%m")  # how YAML may give a time
@@ -37,7 +41,7 @@ _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _SAMPLED = 800  # slices that follow each other whose paths are held against each other,
 _SAMPLED_DAYS = 2200  # and one of each day: in six years, weeks and days of all years have met
 _YEARS = range(1900, 2201)
-_WORDS = ("all", "last", "new")  # which `--slices` takes for something else
+WORDS = ("all", "last", "new")  # which `--slices` takes for something else
 _SHOWN = 5
 
 
@@ -75,7 +79,7 @@ def _values(values: Any) -> tuple[str, ...]:
     for value in values:
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise problem(f"{value!r} is not a name; use letters, digits, '-' and '_', and put numbers in quotes")
-        if value in _WORDS:
+        if value in WORDS:
             raise problem(f"{value!r} means something else where slices are chosen; use another name")
         if values.count(value) > 1:
             raise problem(f"{value!r} is named twice")
@@ -87,7 +91,7 @@ _Names = Annotated[tuple[str, ...], PlainValidator(_values, json_schema_input_ty
 
 @options("slices")
 class Slices:
-    """Slices that raw data arrives in. Exactly one of `hourly`, `daily`, `weekly`, `monthly` and `values` is set.
+    """Slices that raw data arrives in. Exactly one of the fields but `empty` is set.
 
     Attributes:
         hourly: The first hour, such as `2026-01-01 00:00`, in UTC, as all times.
@@ -95,6 +99,8 @@ class Slices:
         weekly: The first day of the first week, on whatever day of the week.
         monthly: The first month.
         values: Names of the slices.
+        folder: A folder, or its URL, in which each folder is a slice and has its name; a new folder is a new slice.
+        append: The source is a folder or pattern whose files are only added to: the files that are new become a slice.
         empty: What is done with a slice that has no raw data: `refuse`, so that it fails; or `allow`, and it becomes
             files without records, of the columns of another slice.
     """
@@ -104,24 +110,38 @@ class Slices:
     weekly: Annotated[str, _start(_FORMATS["weekly"])] | None = Field(default=None, examples=["2026-01-05"])
     monthly: Annotated[str, _start(_FORMATS["monthly"])] | None = Field(default=None, examples=["2026-01"])
     values: _Names | None = Field(default=None, examples=[["eu", "us"]])
+    folder: str | None = Field(default=None, examples=["raw/events", "s3://bucket/events"])
+    append: bool = Field(default=False, examples=[True])
     empty: Annotated[str, OneOf(("refuse", "allow"))] = Field(default="refuse", examples=["allow"])
 
     def __post_init__(self) -> None:
         """Checks that one kind is chosen."""
-        given = [kind for kind in (*_FORMATS, "values") if getattr(self, kind) is not None]
+        given = [kind for kind in _KINDS if getattr(self, kind)]
         if not given:
-            raise problem("set one of hourly, daily, weekly, monthly and values, such as {daily: 2026-01-01}")
+            raise problem(f"set one of {', '.join(_KINDS[:-1])} and {_KINDS[-1]}, such as {{daily: 2026-01-01}}")
         if len(given) > 1:
             raise problem_at((given[1],), f"{given[0]} is set, too; keep one of them")
 
     @property
     def kind(self) -> str:
-        """`hourly`, `daily`, `weekly`, `monthly` or `values`."""
-        return next(kind for kind in (*_FORMATS, "values") if getattr(self, kind) is not None)
+        """Name of the field that is set."""
+        return next(kind for kind in _KINDS if getattr(self, kind))
+
+    @property
+    def of_time(self) -> bool:
+        """Whether slices are times, one after the other."""
+        return self.kind in _FORMATS
+
+    @property
+    def grows(self) -> bool:
+        """Whether which slices there are does not follow from the YAML, but from what lies on the disk."""
+        return self.kind in ("folder", "append")
 
     @property
     def example(self) -> str:
-        """A range of slices, as a person writes it."""
+        """Several slices, as a person writes it."""
+        if self.grows:
+            return "new"
         if self.values is not None:
             return ",".join(self.values[:2])
         return f"{self.begin.strftime(self.format)}..{self._next(self.begin).strftime(self.format)}"
@@ -132,11 +152,12 @@ class Slices:
         return _FORMATS[self.kind]
 
     def all_keys(self, now: datetime | None = None) -> list[str]:
-        """Returns the keys of all slices, in order; of time, of those whose time is over.
+        """Returns the keys of all slices, in order; of time, of those whose time is over. Not of slices that grow.
 
         Args:
             now: The time that it is; None: the current one.
         """
+        assert not self.grows
         return list(self.values) if self.values is not None else list(self._over(now or datetime.now(UTC)))
 
     def _over(self, now: datetime) -> Iterator[str]:
@@ -158,21 +179,26 @@ class Slices:
             return begin.replace(year=begin.year + begin.month // 12, month=begin.month % 12 + 1)
         return begin + _STEPS[self.kind]
 
-    def choose(self, said: str, now: datetime | None = None) -> list[str]:
+    def choose(self, said: str, keys: Sequence[str]) -> list[str]:
         """Returns the keys that a text names: one, several with commas, a range `FIRST..LAST`, `last`, or `all`.
 
         Either end of a range may be missing. Both belong to it.
 
         Args:
             said: The text.
-            now: As for `all_keys`.
+            keys: Of all slices, in order.
 
         Raises:
             ConfigError: There is no such slice, or not yet.
         """
-        keys = self.all_keys(now)
-        if not keys:
+        if not keys and self.of_time:
             raise ConfigError(f"slices: the first one, {getattr(self, self.kind)}, is not over yet (times are UTC)")
+        if not keys:
+            raise ConfigError(
+                f"slices: there is no folder in {self.folder} yet"
+                if self.folder
+                else "slices: no file has come yet; --slices new makes a slice of those that are there"
+            )
         named = {"all": keys, "last": keys[-1:]}
         found: set[str] = set()
         for part in said.split(","):
@@ -186,19 +212,22 @@ class Slices:
             found |= set(keys[begin : end + 1])
         return [key for key in keys if key in found]
 
-    def shared_with(self, source: Source, key: str, files: Iterable[str]) -> tuple[str, str] | None:
+    def shared_with(
+        self, source: Source, key: str, files: Iterable[str], keys: Iterable[str]
+    ) -> tuple[str, str] | None:
         """Returns the first of a slice's files that the pattern of another slice matches, and that slice; None: none.
 
         Args:
             source: That of all slices.
             key: The slice.
             files: Its files.
+            keys: Of all slices.
         """
         paths = [path for path in _texts(source) if _is_loose(path)]
         if not paths:  # then slices lie in folders, or in files, of their own
             return None
         names = list(files)
-        for other in self.all_keys():
+        for other in keys:
             forms = [_form(self.fill(path, other)) for path in paths] if other != key else []
             if found := next((name for name in names for form in forms if form.fullmatch(name)), None):
                 return found, other
@@ -217,13 +246,17 @@ class Slices:
             ConfigError: It does not.
         """
         holes = [hole for text in _texts(source) for hole in _HOLE.finditer(text)]
+        by_form = ", or raw/{slice:%Y/%m/%d}/*.parquet" if self.of_time else ""
+        if self.append:
+            _check_appended(source, bool(holes))
+            return
         if not holes:
             raise ConfigError(
                 f"slices: nothing in the source says where a slice is; write {{slice}} in its path, such as "
-                f"raw/{{slice}}/*.parquet{'' if self.values else ', or raw/{slice:%Y/%m/%d}/*.parquet'}; or a function "
-                "that takes it, such as my_package.my_module:my_rows({slice})"
+                f"raw/{{slice}}/*.parquet{by_form}; or a function that takes it, such as "
+                "my_package.my_module:my_rows({slice})"
             )
-        if self.values is not None and (formed := next((hole for hole in holes if hole[1]), None)):
+        if not self.of_time and (formed := next((hole for hole in holes if hole[1]), None)):
             raise ConfigError(f"slices: {formed[0]} is a form of times, but the slices are names; write {{slice}}")
         forms = [hole[1] for hole in holes]
         if not all(forms):  # a place with the key in it is that of no other slice
@@ -252,24 +285,34 @@ class Slices:
 
     def fill(self, text: str, key: str) -> str:
         """Returns a text with the key in place of each `{slice}`."""
-        begin = None if self.values is not None else self._begin(key)
+        begin = self._begin(key) if self.of_time else None
         return _HOLE.sub(lambda hole: begin.strftime(hole[1]) if hole[1] and begin else key, text)
 
 
+def _check_appended(source: Source, has_holes: bool) -> None:
+    if has_holes:
+        raise ConfigError("slices: with append, a slice is what is new; remove {slice} from the source")
+    if source.kind != TABLE or not source.path:
+        raise ConfigError(
+            "slices: append takes tables in files, such as raw/*.parquet; for others, set `folder`, and have a folder "
+            "for each slice"
+        )
+
+
 def save_slices(folder: Path, slices: Slices) -> None:
-    """Saves which slices there are beside their folders, for readers, which know no YAML.
+    """Saves which slices there are beside their folders, for readers, which know no YAML; of those that grow, nothing.
 
     Raises:
         WriteError: The file system refused.
     """
     path = folder / SLICES_FILE
-    content = seal({slices.kind: getattr(slices, slices.kind)})
+    content = seal({} if slices.grows else {slices.kind: getattr(slices, slices.kind)})
     if not path.exists() or path.read_bytes() != content:
         write_atomically(path, content)
 
 
 def load_slices(content: bytes) -> Slices | None:
-    """Returns what `save_slices` saved; None, if it is damaged."""
+    """Returns what `save_slices` saved; None, if that is nothing, or damaged."""
     try:
         return Slices(**(unseal(content) or {}))
     except ConfigError:

@@ -29,6 +29,7 @@ class Source:
         splits: How rows are assigned to splits; None: all are one, `train`.
         columns: Of tables.
         follow_links: Of tables. Other kinds have an option of this name.
+        files: Of tables: those of the files at `path` that are meant; None: all.
 
     Raises:
         ConfigError: A field is wrong; the message names it.
@@ -44,6 +45,7 @@ class Source:
     splits: Splits | None = None
     columns: str = "same"
     follow_links: bool = False
+    files: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
