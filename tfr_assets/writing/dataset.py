@@ -9,6 +9,8 @@ from tfr_assets.layout import MAX_SHARDS, Layout, data_root, shard_keys
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources import ONLY_SPLIT, Slices, Source, has_slices
+from tfr_assets.storage.atomic import refusals
+from tfr_assets.storage.mirror import catch_up
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,17 @@ class Dataset:
         """Where the dataset's files lie; of a slice, its own."""
         whole = Layout.of(self.name, self.root or data_root(self.project))
         return whole.of_slice(self.slice) if self.slice else whole
+
+    def catch_up(self) -> None:
+        """Sees what others have written, where the data lies in an object store; of slices, all that there are.
+
+        Raises:
+            SourceError: The store refused.
+            WriteError: What stands in for it here cannot be written.
+        """
+        folder = Layout.of(self.name, self.root or data_root(self.project)).folder
+        with refusals(folder):
+            catch_up(folder)
 
     def layout_of(self, key: str) -> Layout:
         """Where the files of one of the slices lie, also for a slice that asks for another's."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -16,6 +17,7 @@ from tfr_assets.components.runs.dead_runs import unfinished_run
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import feature_spec_path
 from tfr_assets.sources import called, files_state
+from tfr_assets.urls import named
 from tfr_assets.writing.outdated import outdated
 
 _MOST_RUNS = 50  # that are asked for in one tick
@@ -54,6 +56,8 @@ def build_schedule(whole: Look, cron: str, deps: Sequence[dg.AssetKey] = ()) -> 
         + ("" if always else " Launches no run where raw files and settings are those of the last one."),
     )
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
+        with suppress(TfrError):  # the run will say it where everybody looks
+            whole.dataset.catch_up()
         if whole.dataset.slices is None:
             if run := unfinished_run(context.instance, {SCHEDULE_NAME_TAG: f"{name}_schedule"}):
                 return dg.SkipReason(f"run {run.run_id[:8]}, which the tick before launched, is not over yet")
@@ -150,6 +154,11 @@ def build_slice_watch(whole: Look, seconds: int) -> dg.SensorDefinition:
         from tfr_assets.writing.slices import raw_state, why_new
 
         assert whole.dataset.slices
+        try:
+            whole.dataset.catch_up()
+        except TfrError as error:
+            yield dg.SkipReason(named(str(error)))
+            return
         before: dict[str, list[str]] = json.loads(context.cursor or "{}")  # by slice: state, state that was launched
         after: dict[str, list[str]] = {}
         looks = {key: whole.of_slice(key) for key in whole.dataset.slices.all_keys()}

@@ -19,6 +19,7 @@ from tfr_assets.components.runs.dead_runs import DATASET_TAG, unfinished_run
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.frames.verdicts import CURRENT, Verdict, judge_current
+from tfr_assets.urls import named
 
 _SECONDS = 30
 _SLICES_AT_ONCE = 200  # that are looked at in one tick, which has a minute
@@ -63,6 +64,10 @@ def build_current_sensor(look: Look) -> dg.SensorDefinition:
         target=look.select("shards"),
     )
     def current(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        try:
+            look.dataset.catch_up()
+        except TfrError as error:  # a run says it where everybody looks
+            return dg.SkipReason(named(str(error)))
         if look.slices:
             return _evaluate_slices(look, context)
         if not look.dataset.layout.inventory.exists():

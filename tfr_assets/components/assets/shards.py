@@ -33,6 +33,7 @@ from tfr_assets.components.metadata.progress import counted, logged
 from tfr_assets.components.metadata.report import report_failure
 from tfr_assets.layout import Layout
 from tfr_assets.units import megabytes
+from tfr_assets.urls import place_of
 from tfr_assets.writing.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
         partitions = chosen_partitions(context)
         look = whole.in_run(context.run)
         with report_failure(look, context, "the plan"), reported(dataset=look.dataset.title):
+            look.dataset.catch_up()
             planned = plan_shards(look.current)
             if look.partition:
                 check_fits(planned.dataset, planned.features)
@@ -157,10 +159,13 @@ def commit(context: dg.AssetExecutionContext, plan: Any, written: list[Any]) -> 
     """
     from tfr_assets.writing.shard import finish_shards, still_there
 
-    done: dict[str, ShardWritten] = {key: shard for key, shard, _ in written}
+    layout = plan.dataset.layout  # where a step was executed elsewhere, paths may be others
+    done = {key: replace(shard, path=layout.shard_path(key)) for key, shard, _ in written}
     look = _look(context, plan.dataset)
-    files = {partition: look.files(partition) for partition in context.partition_keys}
     with report_failure(look, context, "shards"):
+        with reported(dataset=plan.dataset.title):
+            plan.dataset.catch_up()
+        files = {partition: look.files(partition) for partition in context.partition_keys}
         # what a run handed over may be gone or replaced by the time it is re-executed from failure
         if changed := [key for key, shard in done.items() if not still_there(shard)]:
             raise dg.Failure(
@@ -197,7 +202,7 @@ def _described(look: Look) -> str:
 def _metadata(shard: "ShardWritten", rows: int, layout: Layout) -> dict[str, Any]:
     shown = file_metadata(shard.manifest, shard.path, shard.seconds if shard.written else None)
     counts = {"dagster/row_count": rows, "dagster/partition_row_count": shard.manifest.records}
-    report = dg.MetadataValue.path(layout.report)
+    report = dg.MetadataValue.path(place_of(layout.report))
     return shown | counts | {"peak_memory_bytes": shard.peak_memory_bytes, "report": report}
 
 
@@ -221,7 +226,7 @@ def _together(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
         **{name: value for name, value in first.items() if name not in _OF_ONE_FILE},
         "dagster/partition_row_count": records,
         "dagster/size_bytes": size,
-        "dagster/uri": str(Path(first["dagster/uri"]).with_suffix(".tfrecord-*")),
+        "dagster/uri": first["dagster/uri"].rpartition(".")[0] + ".tfrecord-*",
         "files": len(files),
         "written": any(file["written"] for file in files),
         "shards": dg.MetadataValue.md(markdown(["file", "records", "size"], lines)),
@@ -230,7 +235,7 @@ def _together(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _story(key: str, shard: "ShardWritten") -> str:
     if not shard.written:
-        return f"{key}: skipped, {shard.path} matches its manifest, input and settings"
+        return f"{key}: skipped, {place_of(shard.path)} matches its manifest, input and settings"
     size, rate = megabytes(shard.manifest.bytes), shard.manifest.bytes / 1e6 / max(shard.seconds, 1e-9)
     return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate:,.1f} MB/s)"
 

@@ -4,13 +4,11 @@ The queue lets one run a dataset through, but `tfr run` does not queue, and a ru
 So every run locks its datasets while it executes, or says for which run it waits.
 """
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -24,7 +22,7 @@ from dagster._core.execution.step_dependency_config import StepDependencyConfig
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, is_stopped, keep_alive
 from tfr_assets.components.runs.slices import slice_of
 from tfr_assets.layout import Layout
-from tfr_assets.storage.locks import lock, unlock
+from tfr_assets.storage.run_lock import try_lock
 from tfr_assets.writing.dataset import Dataset
 
 WhenFailed = Callable[[PlanOrchestrationContext, dg.DagsterEvent], None]
@@ -80,12 +78,15 @@ class HeldApart(dg.Executor):
         run, instance, names = plan_context.dagster_run, plan_context.instance, _datasets(plan_context)
         failed = False
         failures: list[dg.DagsterEvent] = []
+        checks: list[Callable[[], None]] = []
         keep_alive(instance, run.run_id)
         with ExitStack() as held:
             try:
                 for name in names:
-                    yield from _hold(name, plan_context, held)
+                    yield from _hold(name, plan_context, held, checks)
                 for event in self._executor.execute(plan_context, execution_plan):
+                    for check in checks:
+                        check()
                     if event.is_step_failure:
                         failed = True
                         failures.append(event)
@@ -123,23 +124,22 @@ def _datasets(context: PlanOrchestrationContext) -> list[str]:
     return sorted({each[DATASET_TAG].partition("/")[0] for each in tags if DATASET_TAG in each})
 
 
-def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iterator[dg.DagsterEvent]:
-    layout = _layout(name, context.dagster_run)
-    path, waits = layout.lock, False
+def _hold(
+    name: str, context: PlanOrchestrationContext, held: ExitStack, checks: list[Callable[[], None]]
+) -> Iterator[dg.DagsterEvent]:
+    path, waits = _layout(name, context.dagster_run).lock, False
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        while (file := lock(path, wait=False)) is None:
+        while isinstance(lock := try_lock(path, context.run_id), str):
             if not waits:
                 waits = True
-                yield _event(context, f"{WAITING} {_holder(path)}, which is working on {name}")
+                yield _event(context, f"{WAITING} {lock}, which is working on {name}")
             with raise_execution_interrupts():
                 time.sleep(_POLL_SECONDS)
     except OSError as error:  # the step that writes there says what is to be done; or there are no locks
         yield _event(context, f"cannot lock {name}, so another run may write at the same time: {error}")
         return
-    held.callback(unlock, file)
-    with suppress(OSError):  # it only serves the message; the disk may be full
-        os.pwrite(file, context.run_id.encode(), 0)
+    held.callback(lock.release)
+    checks.append(lock.check)
 
 
 def _layout(name: str, run: dg.DagsterRun) -> Layout:
@@ -150,13 +150,6 @@ def _layout(name: str, run: dg.DagsterRun) -> Layout:
     key = slice_of(run.tags)
     is_slice = dataset.slices is not None and key in dataset.slices.all_keys()
     return dataset.layout.of_slice(key) if key and is_slice else dataset.layout
-
-
-def _holder(path: Path) -> str:
-    with suppress(OSError):
-        if run_id := re.match(rb"[0-9a-f]{8}(?=-)", path.read_bytes()):  # it may be empty or damaged
-            return f"run {run_id[0].decode()}"
-    return "another run"
 
 
 def _event(context: PlanOrchestrationContext, message: str) -> Any:

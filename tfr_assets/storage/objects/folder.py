@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from tfr_assets.errors import SourceError, WriteError
 from tfr_assets.storage.objects.failures import store_errors
-from tfr_assets.storage.objects.store import split_url, store_of
+from tfr_assets.storage.objects.store import store_of
+from tfr_assets.urls import split_url
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -125,14 +126,14 @@ class ObjectFolder:
         folders = {str(above) for key in found for above in PurePosixPath(key).parents} | {""}
         return {key: stat for key, stat in found.items() if stat.size or key not in folders}
 
-    def put(self, key: str, content: bytes) -> None:
-        """Writes an object, whatever was there.
+    def put(self, key: str, content: bytes) -> str:
+        """Writes an object, whatever was there, and returns its etag.
 
         Raises:
             WriteError: The store refused.
         """
         with self._writing(key):
-            self.store.put(self.path(key), content, use_multipart=False)
+            return str(self.store.put(self.path(key), content, use_multipart=False)["e_tag"])
 
     def create(self, key: str, content: bytes) -> str:
         """Writes an object where there is none, and returns its etag.

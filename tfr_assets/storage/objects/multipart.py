@@ -15,7 +15,7 @@ from tfr_assets.errors import WriteError
 from tfr_assets.packages import is_installed
 from tfr_assets.storage.objects.failures import describe
 from tfr_assets.storage.objects.folder import ObjectFolder
-from tfr_assets.storage.objects.store import endpoint_of, split_url
+from tfr_assets.urls import endpoint_of, split_url
 
 SMALLEST_PART = 5 << 20  # bytes that S3 asks of every part but the last
 LARGEST_PART = 1 << 30  # bytes that are copied at once; S3 takes five times as many
@@ -202,7 +202,9 @@ def abort_uploads(folder: ObjectFolder, pattern: str) -> int:
     name, start = folder.bucket.partition("://")[2], len(prefix) + 1 if prefix else 0
     with _quietly():  # a credential that may only write is enough to write
         client = _client()
-        for page in client.get_paginator("list_multipart_uploads").paginate(Bucket=name, Prefix=prefix):
+        for page in client.get_paginator("list_multipart_uploads").paginate(
+            Bucket=name, Prefix=prefix and f"{prefix}/"
+        ):
             for upload in page.get("Uploads", ()):
                 if re.fullmatch(pattern, upload["Key"][start:]):
                     client.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload["UploadId"])
