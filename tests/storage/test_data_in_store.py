@@ -1,5 +1,6 @@
 """`TFR_DATA=s3://…`: a project whose data lies in an object store, on a machine that may forget everything else."""
 
+import itertools
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import dagster as dg
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -15,7 +17,7 @@ import pytest
 import tfr_assets
 from tests.components.project import Project, environment, kill_group, start_run
 from tests.storage.conftest import client
-from tests.storage.servers import SECRET
+from tests.storage.servers import SECRET, Between
 from tests.storage.test_write_to_store import contents
 from tests.waiting import wait_for
 from tfr_assets.layout import shard_keys
@@ -320,3 +322,97 @@ def test_what_cannot_be_reached_is_said_in_a_sentence(
             assert done.returncode in (1, 2), (data, arguments)
             assert says in done.stdout + done.stderr and "Traceback" not in done.stdout + done.stderr, done.stderr
             assert SECRET not in done.stdout + done.stderr
+
+
+def test_slices(one_bucket: str, make_project: Callable[..., Project], monkeypatch: pytest.MonkeyPatch) -> None:
+    local, stored = make_project("here"), make_project("there", one_bucket)
+    for project in (local, stored):
+        for number, key in enumerate(("eu", "us")):
+            (folder := project.root / "raw" / key).mkdir()
+            pa.csv.write_csv(rows(1000 * number), folder / "sales.csv")
+        project.dataset("sales", source="raw/{slice}/*.csv", slices={"values": ["eu", "us"]}, shards=2)
+        for key in ("eu", "us"):
+            if project is stored:
+                forget(project)
+            ran = project.run("Refresh_sales", tags={"dagster/partition": key})
+            assert ran.ok, ran.problems()
+    url = f"{one_bucket}/sales"
+    assert compared_slices(contents(url)) == compared_slices(local_files(local, "sales"))
+    monkeypatch.setenv("TFR_DATA", one_bucket)
+    monkeypatch.chdir(stored.root.parent)
+    assert ids("sales") == [*range(ROWS), *range(1000, 1000 + ROWS)]
+    us = [n for batch in tfr_assets.batches("sales", 100, slices="us") for n in batch["id"].tolist()]
+    assert us == list(range(1000, 1000 + ROWS))
+
+
+def compared_slices(files: dict[str, bytes]) -> dict[str, bytes]:
+    """As `compared`; the state of raw files tells their times."""
+    of_machine = ("report.html", "raw/inventory.json", "raw/state.json")
+    return {name: content for name, content in files.items() if not name.endswith(of_machine)}
+
+
+def test_the_planned_number_of_shards_is_that_of_the_store(
+    one_bucket: str, make_project: Callable[..., Project]
+) -> None:
+    project = make_project("there", one_bucket)
+    project.table("sales", rows())
+    project.dataset("sales", shards="auto")
+    for _ in range(2):
+        ran = project.run("Refresh_sales", ["train"])
+        assert ran.ok, ran.problems()
+        assert ids(f"{one_bucket}/sales") == list(range(ROWS))
+        forget(project)
+
+
+def test_another_machine_writes_the_shards_of_rows_that_were_landed_here(
+    one_bucket: str, make_project: Callable[..., Project], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = make_project("here", one_bucket)
+    pa.csv.write_csv(rows(), here.root / "raw" / "sales.csv")
+    here.dataset("sales", source=str(here.root / "raw" / "sales.csv"), shards=SHARDS)
+    assert here.run("Plan_shards_sales").ok
+    assert not any("sales/shards" in name for name in contents(one_bucket))
+    monkeypatch.setenv("TFR_SPOOL", str(here.root.parent / "other"))
+    there = make_project("there", one_bucket)
+    there.dataset("sales", source=str(here.root / "raw" / "sales.csv"), shards=SHARDS)
+    ran = there.run("Refresh_sales", KEYS, assets=[dg.AssetKey(["sales", "shards"])])
+    assert ran.ok, ran.problems()
+    assert ids(f"{one_bucket}/sales") == list(range(ROWS))
+
+
+def test_a_store_that_fails_now_and_then_delays_the_run(between: Between, make_project: Callable[..., Project]) -> None:
+    url = f"s3://flaky-{os.getpid()}"
+    client(between.endpoint).create_bucket(Bucket=url.removeprefix("s3://"))
+    project = make_project("there", url)
+    pa.csv.write_csv(rows(), project.root / "raw" / "sales.csv")
+    project.dataset("sales", source="raw/sales.csv", shards=SHARDS)
+    count = itertools.count(1)
+    between.answer = lambda method, path, query: (503, "SlowDown") if next(count) % 7 == 0 else None
+    between.lose = lambda method, path, query: 0.5 if next(count) % 11 == 0 and method == "GET" else None
+    ran = project.refresh("sales", SHARDS)
+    assert ran.ok, ran.problems()
+    assert next(count) > 100
+    assert ids(f"{url}/sales") == list(range(ROWS))
+
+
+@pytest.mark.parametrize(("status", "code", "says"), [(400, "ExpiredToken", "expired"), (403, "AccessDenied", "permi")])
+def test_a_store_that_refuses_in_the_middle_is_said_once_and_the_next_run_completes(
+    between: Between, make_project: Callable[..., Project], status: int, code: str, says: str
+) -> None:
+    url = f"s3://refusing-{os.getpid()}-{status}"
+    client(between.endpoint).create_bucket(Bucket=url.removeprefix("s3://"))
+    project = make_project("there", url)
+    project.table("sales", rows())
+    project.dataset("sales", shards=SHARDS)
+    name = "sales-train.tfrecord-00001-of-00003"
+    between.answer = lambda method, path, query: (
+        (status, code) if method in ("PUT", "POST") and path.endswith(f"shards/{name}") else None
+    )
+    ran = project.refresh("sales", SHARDS)
+    assert not ran.ok and set(ran.materialized("shards")) == {KEYS[0], KEYS[2]}
+    (said,) = ran.problems().values()
+    assert says in said and f"{url}/sales/shards/{name}" in said and "Traceback" not in said and SECRET not in said
+    between.answer = lambda method, path, query: None
+    again = project.refresh("sales", SHARDS)
+    assert again.ok, again.problems()
+    assert ids(f"{url}/sales") == list(range(ROWS))

@@ -195,14 +195,14 @@ def catch_up_files(*paths: Path) -> None:
 
 
 def bring(path: Path) -> None:
-    """Fetches an index, or landed rows, of which only the size is here. What is not in the store is not here then.
+    """Fetches an index, or landed rows, that are not here, or their size only. What is not in the store, goes here.
 
     Raises:
         SourceError: The store refused.
         OSError: The file system refused.
     """
     url = url_of(path)
-    if url is None or not path.exists() or _is_copy(path):
+    if url is None or _is_copy(path):
         return
     folder, key = _object(path)
     if stat := folder.stat(key):
@@ -292,7 +292,7 @@ def _is_current(path: Path, stat: Stat) -> bool:
 
 
 def _is_copy(path: Path) -> bool:
-    return int(path.stat().st_mtime) % 2 == 0
+    return path.exists() and int(path.stat().st_mtime) % 2 == 0
 
 
 def _seconds(etag: str) -> int:

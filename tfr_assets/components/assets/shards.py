@@ -31,6 +31,7 @@ from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.metadata.file_metadata import file_metadata, markdown
 from tfr_assets.components.metadata.progress import counted, logged
 from tfr_assets.components.metadata.report import report_failure
+from tfr_assets.components.runs.between_steps import KEY, RESOURCES
 from tfr_assets.layout import Layout
 from tfr_assets.units import megabytes
 from tfr_assets.urls import place_of
@@ -66,7 +67,7 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
     @dg.op(
         name=f"{whole.dataset.name}_plan",
         ins={"raw": dg.In(dg.Nothing)},
-        out={"plan": dg.Out(), "shard": dg.DynamicOut()},
+        out={"plan": dg.Out(io_manager_key=KEY), "shard": dg.DynamicOut(io_manager_key=KEY)},
         description="Assigns rows to shards and derives the feature spec; what cannot be encoded fails here.",
     )
     def plan(context: dg.OpExecutionContext) -> Iterator[Any]:
@@ -103,6 +104,7 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
         partitions_def=whole.partitions,
         backfill_policy=whole.backfills(),
         automation_condition=whole.follows,
+        resource_defs=RESOURCES,
     )
     def shards(raw: Any) -> Any:
         planned, each = plan(raw)
@@ -111,7 +113,7 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
     return shards
 
 
-@dg.op(description="Writes one shard, or finds that it is there already.")
+@dg.op(out=dg.Out(io_manager_key=KEY), description="Writes one shard, or finds that it is there already.")
 def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
     """Writes the one shard of a plan, records its partition as materialized, and evaluates its checks.
 

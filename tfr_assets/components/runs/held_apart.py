@@ -19,8 +19,10 @@ from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode
 from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
+from tfr_assets.components.runs.between_steps import remove_handed_over
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, is_stopped, keep_alive
 from tfr_assets.components.runs.slices import slice_of
+from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout
 from tfr_assets.storage.run_lock import try_lock
 from tfr_assets.writing.dataset import Dataset
@@ -94,6 +96,8 @@ class HeldApart(dg.Executor):
                 for name, failure in _first_by_dataset(failures, names).items():
                     if name in _held_apart:
                         _held_apart[name].when_failed(plan_context, failure)
+                if not failed:
+                    yield from _removed(plan_context)
             except GeneratorExit:
                 raise
             except BaseException:
@@ -140,6 +144,14 @@ def _hold(
         return
     held.callback(lock.release)
     checks.append(lock.check)
+
+
+def _removed(context: PlanOrchestrationContext) -> Iterator[dg.DagsterEvent]:
+    """Removes what steps have handed over; if a store refuses, the data is there all the same."""
+    try:
+        remove_handed_over(context.run_id)
+    except TfrError as error:
+        yield _event(context, f"what steps handed over stays in the store: {error}")
 
 
 def _layout(name: str, run: dg.DagsterRun) -> Layout:
