@@ -271,7 +271,7 @@ def test_commands_take_the_names_of_datasets(
     spool = str(tmp_path / FORGET)
     commands = (
         ["list"], ["verify", "sales"], ["inspect", "sales"], ["plan", "sales"],
-        ["export", "sales", "sales.array_record"],
+        ["export", "sales", "sales.array_record"], ["bench", "readers", "sales", "--only", "columnar", "--repeats", "1"],
     )  # fmt: skip
     for arguments in commands:
         shutil.rmtree(spool)
