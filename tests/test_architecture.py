@@ -14,7 +14,7 @@ ROOMS = [  # from the top down
     "cli", "definitions", "defs", "components", "bench", "reading", "writing", "samples", "pictures", "sources",
     "records", "storage",
 ]  # fmt: skip
-SHARED = {"layout", "errors", "option_groups", "packages", "processes", "project", "units"}
+SHARED = {"layout", "errors", "option_groups", "packages", "processes", "project", "units", "urls"}
 # Folders and modules of a room, from the bottom up: each imports only those before it. Its other modules come last.
 FOLDERS = {
     "storage": ["objects"],

@@ -1,6 +1,6 @@
 """Where everything of a dataset lies, and what its files are called.
 
-    data/                                       $TFR_DATA, or `data` beside the project
+    data/                                       $TFR_DATA, a folder or a URL, or `data` beside the project
     └── flights/
         ├── .lock                               locked by the run that works on the dataset
         ├── report.html                         all of it on one page, for people
@@ -35,6 +35,7 @@ from pathlib import Path
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import find_project
+from tfr_assets.urls import mirror_of
 
 DATA_VARIABLE = "TFR_DATA"
 RECOMMENDATION = "recommendation.json"
@@ -48,15 +49,29 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 def data_root(project: Path | None = None) -> Path:
     """Returns the folder of all datasets: `$TFR_DATA`, else `data` in the project, else in the working directory.
 
+    Where that is the URL of an object store, it is the folder of this machine that stands in for it: see `urls`.
+
     Args:
         project: The project's folder; None: the current project's.
+
+    Raises:
+        ConfigError: `$TFR_DATA` is no such URL, but looks like one.
     """
     if value := os.environ.get(DATA_VARIABLE):  # set but empty counts as unset
+        if "://" in value:
+            return _mirror(value)
         return Path(value).expanduser().absolute()
     if project is None:
         found = find_project()
         project = found.root if found else Path.cwd()
     return project / "data"
+
+
+def _mirror(url: str) -> Path:
+    try:
+        return mirror_of(url)
+    except ConfigError as error:
+        raise ConfigError(f"{DATA_VARIABLE}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from tests.bench.readers import measure_reading
 from tests.bench.records import measure_records
 from tests.bench.shuffles import measure_shuffles
 from tests.bench.steps import measure_steps
+from tests.bench.stores import measure_stores
 from tests.bench.writers import measure_writing
 from tfr_assets.cli.terminal import stderr_to
 
@@ -33,6 +34,7 @@ def main() -> None:
             measure_columnar,
             measure_shuffles,
             measure_reading,
+            measure_stores,
             measure_steps,
         ):
             with (

@@ -19,6 +19,7 @@ from dagster._core.definitions.reconstruct import ReconstructableJob, Reconstruc
 from tfr_assets.components.assets.jobs import all_partitions
 from tfr_assets.components.config.component import TFRecordDataset
 from tfr_assets.layout import Layout, shard_keys
+from tfr_assets.urls import mirror_of
 from tfr_assets.writing.dataset import Dataset
 
 OVERRIDES = {"telemetry": {"enabled": False}}
@@ -38,7 +39,7 @@ from tfr_assets.components.runs.executor import build_executor
 from tfr_assets.project import find_project
 
 ROOT = Path(__file__).parents[1]
-os.environ["TFR_DATA"] = str(ROOT / "data")
+os.environ["TFR_DATA"] = os.environ.get("TFR_TEST_DATA") or {data!r} or str(ROOT / "data")
 
 
 @dg.definitions
@@ -109,10 +110,11 @@ class Ran:
 
 @dataclass
 class Project:
-    """Datasets in `root`, run on an instance of their own."""
+    """Datasets in `root`, run on an instance of their own; `data` is where they lie, if it is a URL."""
 
     root: Path
     package: str = field(default_factory=lambda: f"demo_{uuid.uuid4().hex[:8]}")
+    data: str = ""
 
     def __post_init__(self) -> None:
         home = self.root / self.package
@@ -122,7 +124,7 @@ class Project:
         (self.root / "instance").mkdir()
         (home / "__init__.py").touch()
         (home / "defs" / "__init__.py").touch()
-        (home / "definitions.py").write_text(_DEFINITIONS)
+        (home / "definitions.py").write_text(_DEFINITIONS.replace("{data!r}", repr(self.data)))
         (self.root / "pyproject.toml").write_text(
             textwrap.dedent(f"""
                 [tool.dg]
@@ -157,10 +159,14 @@ class Project:
         """Returns a dataset as its YAML describes it now."""
         attributes = yaml.safe_load(self.yaml(name).read_text())["attributes"]
         made = TFRecordDataset.from_attributes_dict(attributes=attributes)
-        return replace(made.dataset(name, self.root), root=self.root / "data")
+        return replace(made.dataset(name, self.root), root=self._data_root)
 
     def layout(self, name: str) -> Layout:
-        return Layout.of(name, self.root / "data")
+        return Layout.of(name, self._data_root)
+
+    @property
+    def _data_root(self) -> Path:
+        return mirror_of(self.data) if self.data else self.root / "data"
 
     def repository(self) -> dg.RepositoryDefinition:
         return self._job("__ASSET_JOB").get_reconstructable_repository().get_definition()
@@ -214,7 +220,7 @@ def environment(project: Project) -> dict[str, str]:
     """The environment of a process in which the project can be imported."""
     here = str(Path(__file__).parents[2])
     path = os.pathsep.join([here, str(project.root)])
-    return os.environ | {"PYTHONPATH": path, "TFR_DATA": str(project.root / "data")}
+    return os.environ | {"PYTHONPATH": path, "TFR_DATA": project.data or str(project.root / "data")}
 
 
 def start_run(project: Project, job: str, keys: list[str]) -> "subprocess.Popen[bytes]":

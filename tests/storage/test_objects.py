@@ -15,7 +15,7 @@ from tfr_assets.errors import ConfigError, SourceError, WriteError
 from tfr_assets.storage.objects.folder import ChangedError, ObjectFolder
 from tfr_assets.storage.objects.multipart import Source, abort_uploads, can_join, joining, plan_parts
 from tfr_assets.storage.objects.ranges import chunks_of
-from tfr_assets.storage.objects.store import is_object_url, split_url
+from tfr_assets.urls import is_object_url, split_url
 
 BIG = bytes(range(256)) * (21 << 12)  # 21 MB: three parts
 

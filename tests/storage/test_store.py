@@ -11,7 +11,8 @@ import tfr_assets
 from tests.storage.servers import SECRET
 from tfr_assets.errors import ConfigError
 from tfr_assets.storage.objects.folder import ObjectFolder
-from tfr_assets.storage.objects.store import SCHEMES, filesystem_of, store_of, store_options
+from tfr_assets.storage.objects.store import filesystem_of, store_of, store_options
+from tfr_assets.urls import SCHEMES
 
 KEYS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": SECRET}
 

@@ -27,7 +27,7 @@ from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.layout import is_slice
 from tfr_assets.project import PROJECT_VARIABLE, find_project
 from tfr_assets.reading.registry import READERS
-from tfr_assets.storage.objects.store import is_object_url
+from tfr_assets.urls import is_object_url, named
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -65,9 +65,9 @@ class _Files(click.Path):
         if self.urls and is_object_url(value):
             return value
         if not Path(value).exists():  # else it does not matter whether there is a project
-            from tfr_assets.layout import data_root
+            from tfr_assets.writing.stored import dataset_folder
 
-            folder = data_root() / value
+            folder = dataset_folder(value)
             value = folder if folder.is_dir() else value
         return super().convert(value, param, ctx)
 
@@ -84,14 +84,14 @@ class _DatasetOrFiles(_FilesOrUrl):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if is_object_url(value):
             return value
-        from tfr_assets.layout import data_root
+        from tfr_assets.writing.stored import dataset_folder
 
         is_name = re.fullmatch("[A-Za-z0-9_]+", value) and not Path(value).exists()
-        if is_name and not (data_root() / value).is_dir() and find_project():
+        if is_name and not (folder := dataset_folder(value)).is_dir() and find_project():
             from tfr_assets.components.config.load import dataset_names
 
             if value in dataset_names():
-                return data_root() / value
+                return folder
         return super().convert(value, param, ctx)
 
 
@@ -148,6 +148,7 @@ def list_datasets(by_slice: bool, as_json: bool) -> None:
         for name in dataset_names():
             try:
                 if found := load_component(name):
+                    found[1].catch_up()
                     rows += slices_status(found[1]) if by_slice else [status_of(found[1])]
             except TfrError as problem:
                 broken[name] = str(problem)
@@ -685,7 +686,7 @@ def main() -> None:
     try:
         cli(prog_name="tfr")
     except TfrError as error:
-        click.echo(f"tfr: {error}", err=True)
+        click.echo(f"tfr: {named(str(error))}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     except MemoryError:
         click.echo("tfr: there is not enough memory for this; end other programs, or use a larger machine", err=True)

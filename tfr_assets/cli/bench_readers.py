@@ -11,8 +11,10 @@ from tfr_assets.bench.readers.recommend import recommend
 from tfr_assets.bench.readers.slow_server import Storage, slow_server, with_urls
 from tfr_assets.bench.readers.table import COLUMNS, NOTE, rows
 from tfr_assets.cli.terminal import err, out, steps_bar, table
+from tfr_assets.errors import ConfigError
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.reading.registry import default_reader
+from tfr_assets.urls import url_of
 
 # without --only: what prefetching, taking turns and parallel reading gain where storage is slow
 REMOTE_READERS = ("naive", "prefetch", "interleave", "vectorized", "autotuned")
@@ -23,6 +25,9 @@ def bench_readers(
 ) -> dict[str, Any]:
     """Measures the readers of a dataset, prints a table, and returns the same as a JSON-ready document.
 
+    Raises:
+        ConfigError: Storage is to be pretended, but the dataset lies in a store.
+
     Args:
         folder: The dataset's folder.
         options: What to measure.
@@ -30,6 +35,8 @@ def bench_readers(
         storage: Storage to pretend the files to be on; None: measured where they are.
         quiet: Whether to print no table.
     """
+    if storage and (url := url_of(folder)):
+        raise ConfigError(f"{url} is far away already; leave out --latency-ms and --mb-per-s")
     files = locate(folder, "shards")
     with ExitStack() as stack:
         if storage:

@@ -10,7 +10,6 @@ import socket
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -33,6 +32,7 @@ from tfr_assets.components.runs.steps.warm_executor import STOPPING
 from tfr_assets.errors import ConfigError
 from tfr_assets.project import current_project
 from tfr_assets.units import StepProgress
+from tfr_assets.urls import place_of
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
 
@@ -126,8 +126,9 @@ def run_dataset(dataset: Dataset, instance: dg.DagsterInstance, readers: bool, p
         _run(refresh_job(dataset.name), steps, outcome, instance, progress)
     if outcome.ok and bench:
         _run(bench.name, _READER_STEPS, outcome, instance, progress)
+    dataset.catch_up()
     if dataset.layout.report.is_file():
-        outcome.report = str(dataset.layout.report)
+        outcome.report = place_of(dataset.layout.report)
     return outcome
 
 
@@ -155,6 +156,7 @@ def run_raw(dataset: Dataset, instance: dg.DagsterInstance, outcome: Outcome, pr
     """
     register(dataset, [dataset.slice] if dataset.slice else [], instance)
     _run(raw_job(dataset.name), 1, outcome, instance, progress)
+    dataset.catch_up()
     return as_planned(dataset)
 
 
@@ -287,7 +289,7 @@ def _add(made: Made, metadata: dict[str, Any]) -> None:
     of_all = metadata.get("dagster/row_count", 0)
     records, size = int(metadata.get("dagster/partition_row_count", of_all)), int(metadata.get("dagster/size_bytes", 0))
     path = str(metadata.get("dagster/uri", ""))
-    made.path = path if made.partitions == 1 else str(Path(path).parent)
+    made.path = path if made.partitions == 1 else path.rpartition("/")[0]
     if made.asset in _ABOUT_READERS:  # all read the same records
         made.records, made.bytes = max(made.records, records), max(made.bytes, size)
         made.records_per_second = max(made.records_per_second or 0.0, metadata.get("records_per_second", 0.0))

@@ -14,6 +14,7 @@ from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.layout import DATA_VARIABLE, data_root
 from tfr_assets.project import current_project
 from tfr_assets.storage.locks import hold_lock
+from tfr_assets.urls import place_of
 
 
 def dagster_home() -> Path:
@@ -51,7 +52,7 @@ def open_instance() -> Iterator[dg.DagsterInstance]:
     home = dagster_home()
     os.environ["DAGSTER_HOME"] = str(home)
     if os.environ.get(DATA_VARIABLE):
-        os.environ[DATA_VARIABLE] = str(data_root())  # the same folder for the steps, wherever they are started
+        os.environ[DATA_VARIABLE] = place_of(data_root())  # the same folder for the steps, wherever they are started
     with _explain_errors(home), _open(home) as instance:
         end_dead_runs(instance)
         yield instance

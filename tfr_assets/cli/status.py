@@ -6,6 +6,7 @@ from pathlib import Path
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import manifest_path
 from tfr_assets.sources import Inventory, on_this_machine
+from tfr_assets.urls import place_of
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.sizing import as_planned
 from tfr_assets.writing.slices.state import why_stale
@@ -59,7 +60,7 @@ def status_of(dataset: Dataset) -> Status:
         shards=len(dataset.shard_keys),
         shards_written=len(written),
         merged=all(_is_written(layout.merged_path(split)) for split in dataset.splits),
-        folder=str(layout.folder),
+        folder=place_of(layout.folder),
     )
 
 
@@ -86,7 +87,7 @@ def _of_slices(dataset: Dataset) -> Status:
         shards=sum(each.shards for each in slices),
         shards_written=sum(each.shards_written for each in slices),
         merged=bool(slices) and all(each.merged for each in slices),
-        folder=str(dataset.layout.folder),
+        folder=place_of(dataset.layout.folder),
         slices=len(dataset.slice_keys()),
         slices_made=len(slices),
         stale={key: why for each in slices for key, why in (each.stale or {}).items()} if local else None,

@@ -19,7 +19,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from tfr_assets.storage.objects.store import is_object_url
+from tfr_assets.urls import is_object_url
 
 _WIDE = 200  # columns where there is no terminal: what goes into a file or a pipe is not folded
 

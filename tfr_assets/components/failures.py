@@ -8,7 +8,9 @@ from typing import Protocol
 import dagster as dg
 from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 
+from tfr_assets.components.attributes import Look
 from tfr_assets.errors import TfrError
+from tfr_assets.urls import named
 
 _RETRIES = 2
 _SECONDS_BETWEEN = 2
@@ -60,7 +62,19 @@ def reported(**where: str) -> Iterator[None]:
             raise
         shown = {**where, "problem": type(error).__name__}
         # where the message wraps somebody else's exception, such as one from a user's function, that one's trace helps
-        raise dg.Failure(str(error), metadata=shown, allow_retries=False) from error.__cause__
+        raise dg.Failure(named(str(error)), metadata=shown, allow_retries=False) from error.__cause__
+
+
+def caught_up(look: Look) -> Look:
+    """Returns how a dataset appears, after a look at what lies in its store, if it lies in one.
+
+    Raises:
+        dg.Failure: The store refused.
+        dg.RetryRequested: As `reported`.
+    """
+    with reported(dataset=look.dataset.title):
+        look.dataset.catch_up()
+    return look
 
 
 def chosen_partitions(context: _Partitioned) -> list[str]:

@@ -2,6 +2,9 @@
 
 A temporary file is locked while its writer lives. One that is not locked any more was left by a killed process, and the
 next writer of the same name removes it.
+
+Where a folder stands in for what lies in an object store, the store holds a file before it takes its name here, and
+loses it before it is removed here; see `storage.mirror`.
 """
 
 import glob
@@ -13,9 +16,11 @@ from pathlib import Path
 
 from tfr_assets.errors import WriteError
 from tfr_assets.storage.locks import if_abandoned, make_locked_file
+from tfr_assets.storage.mirror import Sending, removing
 
 os.umask(_UMASK := os.umask(0))  # the only way to read it; done once, while importing, because it is the process's
 _MODE = 0o666 & ~_UMASK
+_open: dict[int, Sending] = {}  # files of this process that are being written
 _TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.tmp")  # `_prefix`, and what mkstemp puts behind it
 
 
@@ -39,11 +44,15 @@ def atomic_file(path: Path) -> Iterator[int]:
         descriptor, temporary = make_locked_file(path.parent, _prefix(path), ".tmp")
         try:
             os.fchmod(descriptor, _MODE)  # mkstemp keeps the file to its owner; readers may be others
-            yield descriptor
-            os.fsync(descriptor)
-            os.rename(temporary, path)
-            temporary = None
+            with Sending(path, Path(temporary)) as sending:
+                _open[descriptor] = sending
+                yield descriptor
+                os.fsync(descriptor)
+                with sending.naming():
+                    os.rename(temporary, path)
+                    temporary = None
         finally:
+            _open.pop(descriptor, None)
             os.close(descriptor)
         sync_folder(path.parent)
     except OSError as error:
@@ -71,6 +80,17 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     with atomic_file(path) as descriptor:
         write_all(descriptor, content)
+
+
+def settle(descriptor: int) -> None:
+    """Has all bytes of a file of `atomic_file` lie where they will stay, so that what refuses to, does so now.
+
+    Raises:
+        OSError: The file system refused.
+        WriteError: The store refused.
+    """
+    os.fsync(descriptor)
+    _open[descriptor].send()
 
 
 def write_all(descriptor: int, content: bytes | memoryview) -> None:
@@ -125,9 +145,31 @@ def remove_durably(path: Path) -> None:
     Raises:
         OSError: The file system refused.
     """
-    path.unlink(missing_ok=True)
+    remove(path)
     with suppress(FileNotFoundError):  # there is no such folder
         sync_folder(path.parent)  # also where the file is gone already: its remover may have been killed before this
+
+
+def move(file: Path, path: Path) -> None:
+    """Gives a whole file another name, in place of what is there.
+
+    Raises:
+        OSError: The file system refused.
+        WriteError: The store refused.
+    """
+    with Sending(path, file) as sending, sending.naming():
+        file.replace(path)
+
+
+def remove(path: Path) -> None:
+    """Removes a file, if it is there.
+
+    Raises:
+        OSError: The file system refused.
+        WriteError: The store refused.
+    """
+    with removing(path):
+        path.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:

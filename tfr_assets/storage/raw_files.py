@@ -23,7 +23,8 @@ from tfr_assets.errors import ConfigError, SourceChanged, SourceError, TfrError
 from tfr_assets.storage.file_names import endings, is_http, zip_members
 from tfr_assets.storage.git_lfs import IS_POINTER, LOOK, is_pointer
 from tfr_assets.storage.objects.failures import describe
-from tfr_assets.storage.objects.store import filesystem_of, is_reached, split_url
+from tfr_assets.storage.objects.store import filesystem_of, is_reached
+from tfr_assets.urls import split_url
 
 _CHUNK = 1 << 20
 FileBatches = Iterator[tuple[int, pa.RecordBatch]]  # the number of the file, and rows from it

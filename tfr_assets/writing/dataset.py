@@ -10,6 +10,8 @@ from tfr_assets.layout import MAX_SHARDS, Layout, data_root, shard_keys
 from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources import ONLY_SPLIT, Slices, Source, has_slices, subfolders
+from tfr_assets.storage.atomic import refusals
+from tfr_assets.storage.mirror import catch_up
 from tfr_assets.writing.appended import appended_files, appended_slices
 
 
@@ -76,6 +78,17 @@ class Dataset:
     def whole_layout(self) -> Layout:
         """Where the files of the dataset lie, or all slices, also for a slice that asks for it."""
         return Layout.of(self.name, self.root or data_root(self.project))
+
+    def catch_up(self) -> None:
+        """Sees what others have written, where the data lies in an object store; of slices, all that there are.
+
+        Raises:
+            SourceError: The store refused.
+            WriteError: What stands in for it here cannot be written.
+        """
+        folder = self.whole_layout.folder
+        with refusals(folder):
+            catch_up(folder)
 
     def layout_of(self, key: str) -> Layout:
         """Where the files of one of the slices lie, also for a slice that asks for another's."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from tfr_assets.errors import DamagedFile, StaleError
 from tfr_assets.records.frames.examine import examine, is_intact
 from tfr_assets.records.frames.manifest import Manifest, manifest_problem
-from tfr_assets.records.frames.merge import merge_files
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.units import Advance
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import ShardingPlan, differences, merged_from, plan_shards
+from tfr_assets.writing.remote.merge_in_store import merge_where_they_lie
 from tfr_assets.writing.stray import MERGED, remove_strays
 
 Inputs = dict[str, tuple[Path, Manifest]]  # by partition key
@@ -53,6 +53,7 @@ def merge_shards(dataset: Dataset, progress: Advance | None = None) -> dict[str,
             Both of these name the shards.
         WriteError: The file system refused. In every case, what lay under the merged file's name is as it was.
     """
+    dataset.catch_up()
     with refusals(dataset.layout.folder):
         plan = plan_shards(dataset)
         inputs = _verified_inputs(plan)
@@ -70,7 +71,7 @@ def _merge(plan: ShardingPlan, split: str, inputs: Inputs, progress: Advance | N
     old = Manifest.load(path)
     if old and old.made_from == made_from and is_intact(path, old):
         return Merged(old, path, False, 0, time.perf_counter() - started)
-    manifest = merge_files(shards, path, plan.features, made_from, progress)
+    manifest = merge_where_they_lie(shards, path, plan.features, made_from, progress)
     return Merged(manifest, path, True, manifest.bytes, time.perf_counter() - started)
 
 

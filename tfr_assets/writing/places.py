@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from tfr_assets.errors import ConfigError, SourceError, TfrError, WriteError
 from tfr_assets.layout import MAX_SHARDS, Layout, check_split_name, feature_spec_path, shard_keys
-from tfr_assets.storage.objects.store import SCHEMES, is_object_url, refuse_url
+from tfr_assets.storage.objects.store import refuse_url
+from tfr_assets.urls import SCHEMES, is_object_url
 
 if TYPE_CHECKING:
     from tfr_assets.records.frames.manifest import Manifest
@@ -281,7 +282,7 @@ def _local_place(path: Path, shards: int | None, split: str) -> LocalPlace:
 
 
 def _store_place(url: str, shards: int | None, split: str) -> StorePlace:
-    from tfr_assets.storage.objects.store import split_url
+    from tfr_assets.urls import split_url
 
     bucket, key = split_url(url)
     folder, _, name = f"{bucket}/{key}".rpartition("/")

@@ -25,6 +25,7 @@ from tfr_assets.storage.objects.publish import publish_file
 from tfr_assets.storage.objects.store import store_of
 from tfr_assets.storage.remote_folders import contents_of
 from tfr_assets.units import Advance
+from tfr_assets.urls import url_of
 from tfr_assets.writing.audit import audit_folder
 from tfr_assets.writing.export.tfds import FEATURES, INFO
 from tfr_assets.writing.export.tfds_features import LABELS
@@ -76,6 +77,8 @@ def publish(folder: Path, url: str, progress: Advance | None = None, is_locked: 
         SourceError: The store refused to be read.
     """
     started = time.perf_counter()
+    if lies := url_of(folder):
+        raise ConfigError(f"{lies} lies in an object store already, where readers find it; publish what lies on a disk")
     there = ObjectFolder(url.rstrip("/"))
     store_of(there.bucket)  # says what to install
     is_dataset = any((folder / part).is_dir() for part in _PARTS)

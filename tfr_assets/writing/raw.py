@@ -26,6 +26,7 @@ def materialize_raw(dataset: Dataset, progress: Progress | None = None) -> Inven
         WriteError: It cannot be landed or saved.
     """
     layout = dataset.layout
+    dataset.catch_up()
     with refusals(layout.folder):
         state = raw_state(dataset) if dataset.slice else ""  # before, so that a change meanwhile is noticed later
         inventory = _take(dataset, progress)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfr_assets.errors import StaleError
-from tfr_assets.layout import Shard, feature_spec_path
+from tfr_assets.layout import Shard, feature_spec_path, index_path, manifest_path
 from tfr_assets.records.examples.encoder import ExampleEncoder, Frames
 from tfr_assets.records.examples.writer import write_file
 from tfr_assets.records.frames.examine import is_intact
@@ -17,6 +17,7 @@ from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.sources import Inventory, read_rows
 from tfr_assets.storage.atomic import refusals, write_atomically
+from tfr_assets.storage.mirror import catch_up_files
 from tfr_assets.storage.sealed import seal, unseal
 from tfr_assets.units import Advance
 from tfr_assets.writing.export.tfds import withdraw_tfds_files, write_tfds_files
@@ -62,6 +63,7 @@ def write_shard(plan: ShardingPlan, shard: Shard, progress: Advance | None = Non
     path = plan.dataset.layout.shard_path(shard)
     made_from = plan.made_from(shard)
     with refusals(path):
+        catch_up_files(path, manifest_path(path), index_path(path), plan.dataset.layout.inventory)
         manifest = Manifest.load(path)
         if manifest and manifest.made_from == made_from and is_intact(path, manifest):
             return _done(manifest, path, False, started)
@@ -121,6 +123,7 @@ def finish_shards(plan: ShardingPlan) -> str | None:
         WriteError: The file system refused.
     """
     layout = plan.dataset.layout
+    plan.dataset.catch_up()
     with refusals(layout.shards):
         paths = [layout.shard_path(shard) for shard in plan.shards]
         manifests = [read_manifest(path) for path in paths]

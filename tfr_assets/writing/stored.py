@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tfr_assets.errors import ConfigError, DamagedFile
 from tfr_assets.layout import data_root, index_path
-from tfr_assets.storage.objects.store import is_object_url
+from tfr_assets.urls import is_object_url
 
 if TYPE_CHECKING:
     from tfr_assets.records.examples.inspect import Inspection
@@ -19,6 +19,23 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"\.tfr|[_-]tfrecords?(-\d|\.(gz|gzip|zlib|zz?)$|$)")
 _OURS = {"index", "manifest"}
+
+
+def dataset_folder(name: str) -> Path:
+    """Returns where the dataset of a name lies, or would lie; in an object store, after a look at what is there now.
+
+    Raises:
+        ConfigError: The store cannot be opened as it is configured.
+        SourceError: It refused.
+        WriteError: What stands in for it here cannot be written.
+    """
+    from tfr_assets.storage.atomic import refusals
+    from tfr_assets.storage.mirror import catch_up
+
+    folder = data_root() / name
+    with refusals(folder):
+        catch_up(folder)
+    return folder
 
 
 def find_record_files(paths: Iterable[Path]) -> list[Path]:
@@ -205,7 +222,7 @@ def _existing(what: str | os.PathLike[str]) -> Path | str:
     if isinstance(path, str):
         return path
     if isinstance(what, str) and not re.search("[/.~]", what) and not path.exists():
-        path = data_root() / what
+        path = dataset_folder(what)
         if not path.is_dir():
             raise ConfigError(f"there is no dataset {what!r} in {path.parent}, and no such file or folder")
     elif not path.exists():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfr_assets.layout import index_path, manifest_path
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.storage.atomic import abandoned_files, sync_folder
+from tfr_assets.storage.atomic import abandoned_files, remove, sync_folder
 from tfr_assets.storage.sealed import unseal
 
 SHARD, MERGED = r"-[A-Za-z0-9_]+\.tfrecord-\d{5}-of-\d{5}", r"-[A-Za-z0-9_]+\.tfrecord"
@@ -66,11 +66,11 @@ def remove_strays(folder: Path, pattern: str, current: Collection[str], only_wit
         if ours.fullmatch(path.name) and (not only_with_manifest or read_manifest(path))
     ]
     for path in old:
-        path.unlink(missing_ok=True)
-        index_path(path).unlink(missing_ok=True)
+        remove(path)
+        remove(index_path(path))
     _sync(places_of(folder) if old else ())
     for path in old:  # last, when all else is surely gone: a crash leaves nothing without a manifest
-        manifest_path(path).unlink(missing_ok=True)
+        remove(manifest_path(path))
     _sync(places_of(folder) if old else ())
     for place, suffix in places_of(folder).items():
         for temporary, name in abandoned_files(place).items():
@@ -83,7 +83,7 @@ def remove_damaged(path: Path) -> None:
     """Removes a sealed file that is not what was written; if the disk refuses, it stays, and `verify` names it."""
     with suppress(OSError):
         if unseal(path.read_bytes()) is None:
-            path.unlink()
+            remove(path)
 
 
 def _sync(folders: Iterable[Path]) -> None:

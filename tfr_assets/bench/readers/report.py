@@ -24,7 +24,7 @@ from tfr_assets.pictures import bars, curves
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.recommendation import Recommendation
 from tfr_assets.reading.registry import default_reader
-from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.atomic import remove, write_atomically
 from tfr_assets.storage.sealed import seal
 from tfr_assets.units import StepProgress
 
@@ -72,7 +72,7 @@ class Report:
         if self.recommendation:
             self.recommendation.save(folder)
         else:
-            (folder / RECOMMENDATION).unlink(missing_ok=True)
+            remove(folder / RECOMMENDATION)
         drawn = self.pictures()
         paths = {name: folder / f"{name}.png" for name in drawn}
         for name, path in paths.items():

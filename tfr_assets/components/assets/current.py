@@ -22,6 +22,7 @@ from tfr_assets.errors import SourceError, TfrError
 from tfr_assets.layout import manifest_path
 from tfr_assets.records.frames.verdicts import CURRENT, Verdict, judge_current
 from tfr_assets.sources import on_this_machine
+from tfr_assets.urls import named
 from tfr_assets.writing.dataset import Dataset
 
 _SECONDS = 30
@@ -67,6 +68,10 @@ def build_current_sensor(look: Look) -> dg.SensorDefinition:
         target=look.select("shards"),
     )
     def current(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        try:
+            look.dataset.catch_up()
+        except TfrError as error:  # a run says it where everybody looks
+            return dg.SkipReason(named(str(error)))
         if look.slices:
             try:
                 return _evaluate_slices(look, context)

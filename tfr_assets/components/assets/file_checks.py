@@ -11,13 +11,15 @@ from tfr_assets.components.assets.current import current_spec, evaluate_current
 from tfr_assets.components.assets.evaluation import evaluations
 from tfr_assets.components.assets.jobs import verify_job
 from tfr_assets.components.attributes import Look
-from tfr_assets.components.failures import chosen_partitions, mark_failed
+from tfr_assets.components.failures import caught_up, chosen_partitions, mark_failed
 from tfr_assets.components.metadata.progress import logged
 from tfr_assets.components.metadata.report import report_failure, write_report
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import shard_keys
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.verdicts import CHECKS, Verdict, judge, judge_size, together
+from tfr_assets.storage.mirror import state_of
+from tfr_assets.urls import place_of
 from tfr_assets.writing.dataset import Dataset
 
 _STATE = "file_state"
@@ -34,7 +36,7 @@ def build_shard_checks(whole: Look) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=f"{whole.dataset.name}_check_shards", specs=specs, description="Reads every shard back.")
     def check_shards(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
         chosen = chosen_partitions(context)
-        look = whole.in_run(context.run)
+        look = caught_up(whole.in_run(context.run))
         done = _evaluated(look, context)
         yield evaluate_current(look, context.instance)
         with report_failure(look, context, "shards"):
@@ -60,18 +62,9 @@ def _evaluated(look: Look, context: dg.AssetCheckExecutionContext) -> set[str]:
             state = found.metadata.get(_STATE)
             if not found.passed or found.asset_key != look.key("shards") or not found.partition or not state:
                 continue
-            if state.value == _state(look.dataset.layout.shard_path(found.partition)):
+            if state.value == state_of(look.dataset.layout.shard_path(found.partition)):
                 passed.setdefault(found.partition, set()).add(found.check_name)
     return {partition for partition, names in passed.items() if len(names) == len(CHECKS)}
-
-
-def _state(path: Path) -> str:
-    """Returns what differs once anything has written to a file, even where size and time were put back."""
-    try:
-        status = path.stat()
-    except OSError:
-        return "none"
-    return f"{status.st_ino}-{status.st_size}-{status.st_ctime_ns}"
 
 
 def evaluate_shards(
@@ -115,7 +108,7 @@ def evaluate_shards(
 
 def _judge_shard(dataset: Dataset, shard: str, assigned: "Assigned") -> list[Verdict]:
     path = dataset.layout.shard_path(shard)
-    state = _state(path)
+    state = state_of(path)
     report, manifest = _read(path)
     split = shard.partition("-")[0]
     verdicts = [
@@ -147,10 +140,10 @@ def build_merged_checks(whole: Look) -> dg.AssetChecksDefinition:
         name=f"{whole.dataset.name}_check_merged", specs=specs, description="Reads the merged file back."
     )
     def check_merged(context: dg.AssetCheckExecutionContext) -> Iterator[Any]:
-        look = whole.in_run(context.run)
+        look = caught_up(whole.in_run(context.run))
         yield from _evaluations(context, list(judge_merged(look.current)), key, look.partition)
         write_report(look, context)
-        context.log.info(f"{look.dataset.title} on one page: {look.dataset.layout.report}")
+        context.log.info(f"{look.dataset.title} on one page: {place_of(look.dataset.layout.report)}")
         yield from (dg.Output(None, spec.get_python_identifier()) for spec in specs)
 
     return check_merged

@@ -12,6 +12,7 @@ from tfr_assets.components.metadata.report import report_failure
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout
 from tfr_assets.units import megabytes
+from tfr_assets.urls import place_of
 
 if TYPE_CHECKING:
     from tfr_assets.writing.merged import Merged
@@ -60,15 +61,16 @@ def build_merged(whole: Look) -> dg.AssetsDefinition:
 
 def _story(split: str, file: "Merged") -> str:
     if not file.written:
-        return f"{split}: skipped, {file.path} holds the same shards already"
+        return f"{split}: skipped, {place_of(file.path)} holds the same shards already"
     size, rate = megabytes(file.manifest.bytes), file.manifest.bytes / 1e6 / max(file.seconds, 1e-9)
-    return f"{split}: copied {size}, and read it back, in {file.seconds:.2f} s ({rate:,.1f} MB/s), to {file.path}"
+    where = place_of(file.path)
+    return f"{split}: copied {size}, and read it back, in {file.seconds:.2f} s ({rate:,.1f} MB/s), to {where}"
 
 
 def _metadata(merged: "dict[str, Merged]", layout: Layout) -> dict[str, Any]:
     """Returns what is shown: one file's metadata, or the sums of several and a line for each."""
     shown = [file_metadata(f.manifest, f.path, f.seconds if f.written else None) for f in merged.values()]
-    report = {"report": dg.MetadataValue.path(layout.report)}
+    report = {"report": dg.MetadataValue.path(place_of(layout.report))}
     if len(shown) == 1:
         return shown[0] | report
     manifests = {split: file.manifest for split, file in merged.items()}
@@ -78,8 +80,8 @@ def _metadata(merged: "dict[str, Merged]", layout: Layout) -> dict[str, Any]:
         **{name: shown[0][name] for name in ("compression", "dagster/column_schema") if name in shown[0]},
         "dagster/row_count": sum(manifest.records for manifest in manifests.values()),
         "dagster/size_bytes": sum(manifest.bytes for manifest in manifests.values()),
-        "dagster/uri": str(folder),
-        "path": dg.MetadataValue.path(folder),
+        "dagster/uri": place_of(folder),
+        "path": dg.MetadataValue.path(place_of(folder)),
         "files": len(merged),
         "written": any(file.written for file in merged.values()),
         "splits": dg.MetadataValue.md(markdown(["split", "records", "size", "file", "fingerprint"], lines)),

@@ -33,8 +33,10 @@ from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.metadata.file_metadata import file_metadata, markdown
 from tfr_assets.components.metadata.progress import counted, logged
 from tfr_assets.components.metadata.report import report_failure
+from tfr_assets.components.runs.between_steps import KEY, RESOURCES
 from tfr_assets.layout import Layout, Shard
 from tfr_assets.units import megabytes
+from tfr_assets.urls import place_of
 from tfr_assets.writing.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
     @dg.op(
         name=f"{whole.dataset.name}_plan",
         ins={"raw": dg.In(dg.Nothing)},
-        out={"plan": dg.Out(), "shard": dg.DynamicOut()},
+        out={"plan": dg.Out(io_manager_key=KEY), "shard": dg.DynamicOut(io_manager_key=KEY)},
         description="Assigns rows to shards and derives the feature spec; what cannot be encoded fails here.",
     )
     def plan(context: dg.OpExecutionContext) -> Iterator[Any]:
@@ -79,6 +81,7 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
         partitions = chosen_partitions(context)
         look = whole.in_run(context.run)
         with report_failure(look, context, "the plan"), reported(dataset=look.dataset.title):
+            look.dataset.catch_up()
             planned = plan_shards(look.current)
             if look.partition:
                 settle_features(planned.dataset, planned.features)
@@ -104,6 +107,7 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
         partitions_def=whole.partitions,
         backfill_policy=whole.backfills(),
         automation_condition=whole.follows,
+        resource_defs=RESOURCES,
     )
     def shards(raw: Any) -> Any:
         planned, each = plan(raw)
@@ -117,7 +121,7 @@ def _step_name(keys: Sequence[str]) -> str:
     return keys[0].replace("-", "_") + more
 
 
-@dg.op(description="Writes shards, or finds that they are there already.")
+@dg.op(out=dg.Out(io_manager_key=KEY), description="Writes shards, or finds that they are there already.")
 def write_shard(context: dg.OpExecutionContext, plan: Any) -> Iterator[Any]:
     """Writes the shards of a plan, records their partitions as materialized, and evaluates their checks.
 
@@ -186,11 +190,14 @@ def commit(context: dg.AssetExecutionContext, plan: Any, steps: list[Any]) -> It
     """
     from tfr_assets.writing.shard import finish_shards, still_there
 
+    layout = plan.dataset.layout  # where a step was executed elsewhere, paths may be others
     written = [shard for step in steps for shard in step]
-    done: dict[str, ShardWritten] = {key: shard for key, shard, _ in written}
+    done = {key: replace(shard, path=layout.shard_path(key)) for key, shard, _ in written}
     look = _look(context, plan.dataset)
-    files = {partition: look.files(partition) for partition in context.partition_keys}
     with report_failure(look, context, "shards"):
+        with reported(dataset=plan.dataset.title):
+            plan.dataset.catch_up()
+        files = {partition: look.files(partition) for partition in context.partition_keys}
         # what a run handed over may be gone or replaced by the time it is re-executed from failure
         if changed := [key for key, shard in done.items() if not still_there(shard)]:
             raise dg.Failure(
@@ -227,7 +234,7 @@ def _described(look: Look) -> str:
 def _metadata(shard: "ShardWritten", rows: int, layout: Layout) -> dict[str, Any]:
     shown = file_metadata(shard.manifest, shard.path, shard.seconds if shard.written else None)
     counts = {"dagster/row_count": rows, "dagster/partition_row_count": shard.manifest.records}
-    report = dg.MetadataValue.path(layout.report)
+    report = dg.MetadataValue.path(place_of(layout.report))
     return shown | counts | {"peak_memory_bytes": shard.peak_memory_bytes, "report": report}
 
 
@@ -251,7 +258,7 @@ def _together(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
         **{name: value for name, value in first.items() if name not in _OF_ONE_FILE},
         "dagster/partition_row_count": records,
         "dagster/size_bytes": size,
-        "dagster/uri": str(Path(first["dagster/uri"]).with_suffix(".tfrecord-*")),
+        "dagster/uri": first["dagster/uri"].rpartition(".")[0] + ".tfrecord-*",
         "files": len(files),
         "written": any(file["written"] for file in files),
         "shards": dg.MetadataValue.md(markdown(["file", "records", "size"], lines)),
@@ -260,7 +267,7 @@ def _together(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _story(key: str, shard: "ShardWritten") -> str:
     if not shard.written:
-        return f"{key}: skipped, {shard.path} matches its manifest, input and settings"
+        return f"{key}: skipped, {place_of(shard.path)} matches its manifest, input and settings"
     size, rate = megabytes(shard.manifest.bytes), shard.manifest.bytes / 1e6 / max(shard.seconds, 1e-9)
     return f"{key}: wrote {shard.manifest.records:,} records, {size}, in {shard.seconds:.2f} s ({rate:,.1f} MB/s)"
 

@@ -14,6 +14,7 @@ from tfr_assets.components.assets.current import evaluate_current
 from tfr_assets.components.assets.file_checks import evaluate_merged, evaluate_shards
 from tfr_assets.components.assets.jobs import job_tags, verify_job
 from tfr_assets.components.attributes import Look
+from tfr_assets.components.failures import caught_up
 from tfr_assets.components.metadata.report import latest_materialization, report_failure, write_report
 from tfr_assets.errors import suggestion
 from tfr_assets.writing.stray import names_in
@@ -40,7 +41,7 @@ def build_verify(whole: Look) -> dg.JobDefinition:
 
     @dg.op(name=f"{name}_verify", out=dg.Out(dg.Nothing), description="Reads the files back.")
     def verify(context: dg.OpExecutionContext, config: Chosen) -> Iterator[Any]:
-        look = whole.in_run(context.run)
+        look = caught_up(whole.in_run(context.run))
         chosen = _existing(look, config.shards)
         problems: list[str] = []
         with report_failure(look, context, "verification"):

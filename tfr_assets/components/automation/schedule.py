@@ -1,6 +1,7 @@
 """A schedule, which refreshes a dataset where something is new."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import takewhile
 
@@ -43,6 +44,8 @@ def build_schedule(whole: Look, cron: str, deps: Sequence[dg.AssetKey] = ()) -> 
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         from tfr_assets.writing.slices.state import why_stale
 
+        with suppress(TfrError):  # the run will say it where everybody looks
+            whole.dataset.catch_up()
         if whole.dataset.slices is None:
             if run := unfinished_run(context.instance, {SCHEDULE_NAME_TAG: f"{name}_schedule"}):
                 return dg.SkipReason(f"run {run.run_id[:8]}, which the tick before launched, is not over yet")

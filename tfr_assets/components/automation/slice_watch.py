@@ -11,6 +11,7 @@ from tfr_assets.components.attributes import Look
 from tfr_assets.components.automation.requests import request, with_settings
 from tfr_assets.components.runs.slices import register
 from tfr_assets.errors import TfrError
+from tfr_assets.urls import named
 
 _MOST_RUNS = 50  # that are asked for in one tick
 
@@ -33,9 +34,10 @@ def build_slice_watch(whole: Look, seconds: int) -> dg.SensorDefinition:
     )
     def raw_changed(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         try:
+            whole.dataset.catch_up()
             return _look(whole, context)
         except TfrError as error:  # what slices there are cannot be seen
-            return dg.SkipReason(str(error))
+            return dg.SkipReason(named(str(error)))
 
     return raw_changed
 

@@ -19,7 +19,7 @@ from tfr_assets.records.frames.compression import COMPRESSIONS
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.sources.model.parse import SourceOption, SplitsOption
 from tfr_assets.sources.model.slices import Slices
-from tfr_assets.storage.objects.store import SCHEMES, is_object_url, split_url
+from tfr_assets.urls import SCHEMES, is_object_url, split_url
 
 ON_CHANGE = "on_change"
 _SOONEST = 10  # seconds between two looks at the raw files; listing many takes a while

@@ -13,6 +13,7 @@ from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.sources import SKIPPED, Inventory
 from tfr_assets.sources.model.kinds import TABLE
+from tfr_assets.urls import place_of
 
 _PREVIEW_COLUMNS = 30
 _CELL_LENGTH = 40
@@ -35,7 +36,7 @@ def inventory_metadata(inventory: Inventory, preview: pa.Table, layout: Layout) 
         "landed": len(inventory.landed),
         "bytes_per_row": _ratio(inventory.bytes, inventory.rows),
         "fingerprint": inventory.fingerprint,
-        "report": dg.MetadataValue.path(layout.report),
+        "report": dg.MetadataValue.path(place_of(layout.report)),
         "preview": dg.MetadataValue.md(markdown_table(preview)),
     }
     if inventory.source.kind != TABLE:
@@ -43,7 +44,7 @@ def inventory_metadata(inventory: Inventory, preview: pa.Table, layout: Layout) 
     if inventory.warnings:
         shown["warnings"] = dg.MetadataValue.md("\n".join(f"- {warning}" for warning in inventory.warnings))
     if (layout.raw / SKIPPED).exists():
-        shown["skipped_list"] = dg.MetadataValue.path(layout.raw / SKIPPED)
+        shown["skipped_list"] = dg.MetadataValue.path(place_of(layout.raw / SKIPPED))
     if inventory.skipped:
         shown["first_skipped"] = dg.MetadataValue.md(markdown(["file", "reason"], inventory.first_skipped))
     return shown
@@ -60,8 +61,8 @@ def file_metadata(manifest: Manifest, path: Path, seconds: float | None) -> dict
     shown = {
         "dagster/row_count": manifest.records,
         "dagster/size_bytes": manifest.bytes,
-        "dagster/uri": str(path),
-        "path": dg.MetadataValue.path(path),
+        "dagster/uri": place_of(path),
+        "path": dg.MetadataValue.path(place_of(path)),
         "compression": manifest.compression,
         "bytes_per_record": _ratio(manifest.bytes, manifest.records),
         "fingerprint": manifest.digest,

@@ -25,6 +25,7 @@ from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.verdicts import CHECKS, CURRENT, Check
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.units import megabytes
+from tfr_assets.urls import named
 
 _MOST_ROWS = 200  # of a table of shards or failed checks
 _PAUSE = 0.01  # seconds a shard between two pages of a run in which many steps fail: a page reads all manifests
@@ -144,7 +145,7 @@ def write_report(look: Look, context: _Context, known: Mapping[str, Metadata] | 
     """
     try:
         report = build_report(look, context.instance, known or {}, failure)
-        write_atomically(look.dataset.layout.report, report.encode())
+        write_atomically(look.dataset.layout.report, named(report).encode())
     except DBAPIError as error:
         context.log.warning(f"{look.dataset.layout.report} is not up to date: Dagster's database: {error.orig}")
     except (TfrError, OSError) as error:

@@ -4,13 +4,11 @@ The queue lets one run a dataset through, but `tfr run` does not queue, and a ru
 So every run locks its datasets while it executes, or says for which run it waits.
 """
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -21,11 +19,12 @@ from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode
 from dagster._core.execution.step_dependency_config import StepDependencyConfig
 
+from tfr_assets.components.runs.between_steps import remove_handed_over
 from tfr_assets.components.runs.dead_runs import DATASET_TAG, is_stopped, keep_alive
 from tfr_assets.components.runs.slices import slice_of
-from tfr_assets.errors import SourceError
+from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout
-from tfr_assets.storage.locks import lock, unlock
+from tfr_assets.storage.run_lock import try_lock
 from tfr_assets.writing.dataset import Dataset
 
 WhenFailed = Callable[[PlanOrchestrationContext, dg.DagsterEvent], None]
@@ -81,12 +80,15 @@ class HeldApart(dg.Executor):
         run, instance, names = plan_context.dagster_run, plan_context.instance, _datasets(plan_context)
         failed = False
         failures: list[dg.DagsterEvent] = []
+        checks: list[Callable[[], None]] = []
         keep_alive(instance, run.run_id)
         with ExitStack() as held:
             try:
                 for name in names:
-                    yield from _hold(name, plan_context, held)
+                    yield from _hold(name, plan_context, held, checks)
                 for event in self._executor.execute(plan_context, execution_plan):
+                    for check in checks:
+                        check()
                     if event.is_step_failure:
                         failed = True
                         failures.append(event)
@@ -94,6 +96,8 @@ class HeldApart(dg.Executor):
                 for name, failure in _first_by_dataset(failures, names).items():
                     if name in _held_apart:
                         _held_apart[name].when_failed(plan_context, failure)
+                if not failed:
+                    yield from _removed(plan_context)
             except GeneratorExit:
                 raise
             except BaseException:
@@ -124,23 +128,30 @@ def _datasets(context: PlanOrchestrationContext) -> list[str]:
     return sorted({each[DATASET_TAG].partition("/")[0] for each in tags if DATASET_TAG in each})
 
 
-def _hold(name: str, context: PlanOrchestrationContext, held: ExitStack) -> Iterator[dg.DagsterEvent]:
-    layout = _layout(name, context.dagster_run)
-    path, waits = layout.lock, False
+def _hold(
+    name: str, context: PlanOrchestrationContext, held: ExitStack, checks: list[Callable[[], None]]
+) -> Iterator[dg.DagsterEvent]:
+    path, waits = _layout(name, context.dagster_run).lock, False
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        while (file := lock(path, wait=False)) is None:
+        while isinstance(lock := try_lock(path, context.run_id), str):
             if not waits:
                 waits = True
-                yield _event(context, f"{WAITING} {_holder(path)}, which is working on {name}")
+                yield _event(context, f"{WAITING} {lock}, which is working on {name}")
             with raise_execution_interrupts():
                 time.sleep(_POLL_SECONDS)
     except OSError as error:  # the step that writes there says what is to be done; or there are no locks
         yield _event(context, f"cannot lock {name}, so another run may write at the same time: {error}")
         return
-    held.callback(unlock, file)
-    with suppress(OSError):  # it only serves the message; the disk may be full
-        os.pwrite(file, context.run_id.encode(), 0)
+    held.callback(lock.release)
+    checks.append(lock.check)
+
+
+def _removed(context: PlanOrchestrationContext) -> Iterator[dg.DagsterEvent]:
+    """Removes what steps have handed over; if a store refuses, the data is there all the same."""
+    try:
+        remove_handed_over(context.run_id)
+    except TfrError as error:
+        yield _event(context, f"what steps handed over stays in the store: {error}")
 
 
 def _layout(name: str, run: dg.DagsterRun) -> Layout:
@@ -153,16 +164,9 @@ def _layout(name: str, run: dg.DagsterRun) -> Layout:
 
 
 def _slice_keys(dataset: Dataset) -> list[str]:
-    with suppress(SourceError):  # their folder cannot be listed: the first step says so
+    with suppress(TfrError):  # their folder cannot be listed: the first step says so
         return dataset.slice_keys() if dataset.slices else []
     return []
-
-
-def _holder(path: Path) -> str:
-    with suppress(OSError):
-        if run_id := re.match(rb"[0-9a-f]{8}(?=-)", path.read_bytes()):  # it may be empty or damaged
-            return f"run {run_id[0].decode()}"
-    return "another run"
 
 
 def _event(context: PlanOrchestrationContext, message: str) -> Any:

@@ -31,8 +31,11 @@ from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
 from tfr_assets.reading.locate.slices import choose_slices, join_slices, slices_in, unfinished_slices
 from tfr_assets.records.frames.manifest import Manifest
+from tfr_assets.storage.atomic import refusals
 from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.mirror import catch_up
 from tfr_assets.storage.remote_folders import files_in
+from tfr_assets.urls import place_of, url_of
 
 
 def locate(
@@ -73,11 +76,11 @@ def locate(
             raise ConfigError("slices= chooses among those of a local dataset; give the URL of one slice's folder")
         return locate_url(what, files, split, sizes_must_fit)
     if isinstance(what, str) and not re.search("[/.~]", what):
-        folder = Layout.of(what, root).folder
+        folder = _caught_up(Layout.of(what, root).folder)
         if not folder.is_dir():
             _check_name(what, folder.parent)
         return _of_slices_or_dataset(folder, files, split, sizes_must_fit, slices, missing_slices)
-    path = Path(os.fspath(what).removeprefix("file://")).expanduser()
+    path = _caught_up(Path(os.fspath(what).removeprefix("file://")).expanduser())
     if not path.exists():
         raise ConfigError(f"there is no file or folder {path}; give the name of a dataset, or the path of its files")
     if holds_slices(path) or any((path / part).is_dir() for part in ("raw", *CHOICES)):
@@ -91,6 +94,14 @@ def locate(
     if split is not None:
         raise ConfigError(f"split={split!r} chooses among a dataset's, but {path} is one file; leave it out")
     return gather([path], sizes_must_fit)
+
+
+def _caught_up(path: Path) -> Path:
+    """Returns a path, after a look at what lies in the store that it stands in for, if it does."""
+    if url_of(path) is not None and not path.is_file():
+        with refusals(path):
+            catch_up(path)
+    return path
 
 
 def _check_name(name: str, root: Path) -> None:
@@ -107,7 +118,7 @@ def _check_name(name: str, root: Path) -> None:
         hint = f"for the path in the working directory, write './{name}'"
     else:
         hint = f"there are {', '.join(known)}" if known else "there is none"
-    raise ConfigError(f"there is no dataset {name!r} in {root}; {hint}")
+    raise ConfigError(f"there is no dataset {name!r} in {place_of(root)}; {hint}")
 
 
 def _of_slices_or_dataset(

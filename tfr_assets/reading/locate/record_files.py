@@ -12,6 +12,7 @@ from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import Feature, FeatureSpec
 from tfr_assets.storage.file_names import is_remote
 from tfr_assets.units import MAX_RECORD_BYTES
+from tfr_assets.urls import place_of
 
 _MOST_LINES = 20
 
@@ -79,7 +80,7 @@ def gather(paths: Sequence[Path], sizes_must_fit: bool = True) -> RecordFiles:
         ConfigError: Its records were written serialized, so that nothing is known of their features.
     """
     sizes = [path.stat().st_size if path.is_file() else None for path in paths]
-    found = [Found(str(path), _manifest(path), size) for path, size in zip(paths, sizes, strict=True)]
+    found = [Found(place_of(path), _manifest(path), size) for path, size in zip(paths, sizes, strict=True)]
     if missing := [f"{path.name}: missing" for path, size in zip(paths, sizes, strict=True) if size is None]:
         raise DamagedFile(_not_as_written(found, missing))
     return check_together(found, sizes_must_fit)

@@ -16,7 +16,7 @@ from tfr_assets.records.frames.marks import Marker
 from tfr_assets.records.kernels.crc32c import crc32c
 from tfr_assets.records.kernels.digest import to_text
 from tfr_assets.records.schema.features import FeatureSpec
-from tfr_assets.storage.atomic import atomic_file, remove_durably
+from tfr_assets.storage.atomic import atomic_file, remove_durably, settle
 from tfr_assets.storage.reserve import FlushedFile
 
 
@@ -86,7 +86,7 @@ class FileWriter:
             self._index.end()
             self._data.end()
             size = os.fstat(self._data.descriptor).st_size
-            os.fsync(self._data.descriptor)  # a disk that refuses must do so while the old manifest is still there
+            settle(self._data.descriptor)  # a disk that refuses must do so while the old manifest is still there
             remove_durably(manifest_path(self._path))
         end = self._marker.end
         self.manifest = Manifest(

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from tfr_assets.errors import DamagedFile, TfrError
+from tfr_assets.urls import url_of
+
 
 @dataclass(frozen=True)
 class Compression:
@@ -186,12 +189,37 @@ Opener = Callable[[Path], AbstractContextManager[Opened]]
 
 @contextmanager
 def open_file(path: Path) -> Iterator[Opened]:
-    """Opens a file of this machine; see `Opener`."""
+    """Opens a file, or the object that it stands in for; see `Opener`."""
+    if url := url_of(path):
+        with open_object(url, path.stat().st_size) as opened:
+            yield opened
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         yield open_descriptor(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def open_object(url: str, size: int) -> Iterator[Opened]:
+    """Opens a TFRecord file of a known size in an object store, as a stream.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    from tfr_assets.storage.objects.ranges import chunks_of  # not above: most files are of this machine
+    from tfr_assets.storage.pipe import open_piped
+
+    try:
+        head = b"".join(chunks_of(url, 0, min(HEAD, size)))
+        with open_piped(url, size) as descriptor:
+            compression = detect_compression(head)
+            yield Opened(PipedInput.of(descriptor, size, compression), size, compression)
+    except TfrError as error:
+        if isinstance(error, DamagedFile):
+            raise
+        raise OSError(str(error)) from error
 
 
 def open_descriptor(descriptor: int) -> Opened:

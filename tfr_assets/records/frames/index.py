@@ -24,6 +24,7 @@ from tfr_assets.records.kernels.jit import (
     store_u8,
     store_u64,
 )
+from tfr_assets.storage.mirror import bring
 
 _BLOCK = 4 << 20  # bytes of text at a time: memory does not grow with the file
 _LINE = 42  # two numbers of at most twenty digits, a space and a line feed
@@ -137,7 +138,11 @@ def read_sizes(
 
 
 def is_as_written(path: Path, checksum: IndexChecksum | None) -> bool:
-    """Whether an index is the one that was written. Where none was, it must not be there."""
+    """Whether an index is the one that was written. Where none was, it must not be there.
+
+    Raises:
+        SourceError: It lies in a store, which refused.
+    """
     if checksum is None:
         return not path.exists()
     try:
@@ -151,6 +156,7 @@ def is_as_written(path: Path, checksum: IndexChecksum | None) -> bool:
 def _blocks(path: Path, checksum: IndexChecksum | None) -> Iterator[bytes]:
     """Yields an index's text, some at a time; raises at its end where that is not what the checksum says."""
     size = crc = 0
+    bring(path)
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             size += len(block)

@@ -20,7 +20,7 @@ from tfr_assets.records.frames.marks import join_marks
 from tfr_assets.records.kernels.crc32c import crc32c
 from tfr_assets.records.kernels.digest import to_text
 from tfr_assets.records.schema.features import FeatureSpec
-from tfr_assets.storage.atomic import atomic_file, remove_durably, write_all
+from tfr_assets.storage.atomic import atomic_file, remove_durably, settle, write_all
 from tfr_assets.units import Advance
 
 _STEP = 64 << 20  # bytes per call, so that progress can be shown
@@ -66,7 +66,7 @@ def merge_files(
         else:
             _recompress([path for path, _ in inputs], compression, data, progress)
         merged = merged_manifest(inputs, target.name, os.fstat(data).st_size, checksum, features, made_from)
-        os.fsync(data)
+        settle(data)
         report = examine_open(data, target, merged)  # before it takes the place of what was there
         if not report.ok:
             faults = "\n".join(f"  {fault}" for fault in report.faults[:_SHOWN])

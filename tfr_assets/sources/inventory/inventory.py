@@ -1,7 +1,7 @@
 """The inventory: what raw data was there, how many rows of which schema, and a fingerprint that identifies it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from tfr_assets.sources.model.splits import Splits
 from tfr_assets.sources.tables.schemas import schema_from_text, schema_to_text
 from tfr_assets.storage.atomic import write_atomically
 from tfr_assets.storage.sealed import seal, unseal
+from tfr_assets.urls import url_of
 
 # fields that JSON can hold as they are
 _PLAIN = (
@@ -108,6 +109,14 @@ class Inventory:
         if sum(self.splits.values()) != self.rows:
             raise ValueError("splits hold more or fewer rows than there are")
 
+    def _at(self, folder: Path) -> "Inventory":
+        """Returns the inventory with landed files where they are on this machine, if they lie in an object store."""
+        if url_of(folder) is None or not self.landed:
+            return self
+        places = (Path(part.path) for part in self.landed)
+        paths = [str(folder / place.parent.name / place.name) for place in places]
+        return replace(self, landed=tuple(map(_moved, self.landed, paths)))
+
     def save(self, path: Path) -> None:
         """Writes the inventory; under `path` lies the old one or the new one, never half of it.
 
@@ -131,7 +140,11 @@ class Inventory:
             raise StaleError(f"{path}: cannot be read: {error.strerror}. Materialize raw again.") from error
         try:
             if values is not None:
-                return cls.from_json(values)
+                return cls.from_json(values)._at(path.parent)
         except (TfrError, ValueError, KeyError, TypeError, AttributeError, OSError):  # OSError: of Arrow, for a schema
             pass
         raise StaleError(f"{path}: is damaged, or not an inventory of this version. Materialize raw again.")
+
+
+def _moved(part: SourceFile, path: str) -> SourceFile:
+    return replace(part, path=path)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from tfr_assets.sources.landing.landed import SourceFile
 from tfr_assets.sources.model.kinds import kind_named
 from tfr_assets.sources.tables.arrow_files import BATCH_BYTES, read_file
 from tfr_assets.sources.tables.schemas import conform
+from tfr_assets.storage.mirror import bring
 from tfr_assets.storage.raw_files import RawFile, reading
 
 _rehashed: dict[tuple[str, str], str] = {}
@@ -88,6 +90,8 @@ def _read(
         if low >= high:
             continue
         file = RawFile(recorded.path, recorded.format, inventory.source.storage_options)
+        if inventory.landed:
+            bring(Path(recorded.path))
         _check_unchanged(file, recorded)
         names = schema.names if len(schema) < len(stored) else None
         try:

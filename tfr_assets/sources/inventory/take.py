@@ -49,7 +49,7 @@ from tfr_assets.sources.tables.dict_rows import ShapesVaryError
 from tfr_assets.sources.tables.json_lines import JsonReader
 from tfr_assets.sources.tables.python_values import Form
 from tfr_assets.sources.tables.schemas import TypesTooNarrowError, common_schema, conform, empty_batch, plain_schema
-from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.atomic import move, remove, write_atomically
 from tfr_assets.storage.file_names import ENDINGS, is_remote
 from tfr_assets.storage.raw_files import FileBatches, RawFile, reading
 from tfr_assets.units import Progress
@@ -179,9 +179,9 @@ def _of_landed_listing(source: Source, landed: Landed, fingerprint: str, found: 
 def _keep_log(log: Path, kept: Path) -> None:
     """Puts the list of files that were left out in its place; there is none if all were taken."""
     if log.exists():
-        log.replace(kept)
+        move(log, kept)
     else:
-        kept.unlink(missing_ok=True)
+        remove(kept)
 
 
 def _refuse_own_output(source: Source, landing: Path) -> None:
@@ -246,7 +246,7 @@ def _warn_of_ignored(data: DataFiles, landing: Path) -> str:
     lines += [ignored.add_link(link) for link in data.links]
     warning = ignored.warning()
     if not warning:
-        (landing / SKIPPED).unlink(missing_ok=True)
+        remove(landing / SKIPPED)
         return ""
     landing.mkdir(parents=True, exist_ok=True)
     write_atomically(landing / SKIPPED, "".join(lines).encode())

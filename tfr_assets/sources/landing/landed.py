@@ -23,13 +23,14 @@ from tfr_assets.sources.tables.arrow_files import BATCH_BYTES, describe
 from tfr_assets.sources.tables.repeated import MOST_ROWS
 from tfr_assets.storage.atomic import make_folder, sync_folder
 from tfr_assets.storage.locks import make_locked_folder, remove_abandoned_folders, remove_locked_folder
+from tfr_assets.storage.mirror import bring, naming_folder, remove_folder
 from tfr_assets.storage.raw_files import RawFile
 from tfr_assets.storage.sealed import seal, unseal
 
 _DICTIONARY = 64 << 10  # bytes of a row group's different values; a column that has more is stored as it is
 _GROUP_ROWS = 16_384
 _PART_GROUPS = 512  # bounds the footer that each reader of a part has to parse
-_TEMPORARY = ".landing-"
+_TEMPORARY, _RECORD = ".landing-", "landing.json"
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def find_landed(landing: Path, fingerprint: str, raw_files: int = 0) -> Landed |
     """
     folder = folder_of(landing, fingerprint)
     try:
-        record = unseal((folder / "landing.json").read_bytes()) or {}
+        record = unseal((folder / _RECORD).read_bytes()) or {}
         parts = [SourceFile.from_json(part) for part in record.pop("parts")]
         landed = Landed(tuple(_landed_part(folder, part) for part in parts), tuple(record.pop("raw_rows")), **record)
         return landed if _adds_up(landed, raw_files) else None
@@ -125,6 +126,7 @@ def _adds_up(landed: Landed, raw_files: int) -> bool:
 
 def _landed_part(folder: Path, recorded: SourceFile) -> SourceFile:
     """Returns a part of a landing; raises ValueError where it is not what is there."""
+    bring(folder / Path(recorded.path).name)
     file = RawFile(str(folder / Path(recorded.path).name), "parquet")
     size, signature = file.info()
     groups = describe(file).groups
@@ -205,22 +207,23 @@ def finish(temporary: Path, landing: Path, fingerprint: str, landed: Landed) -> 
     """Gives a written landing its final name, or takes the whole one that is already there."""
     final = folder_of(landing, fingerprint)
     with _writing(final):
-        with (temporary / "landing.json").open("xb") as file:
+        with (temporary / _RECORD).open("xb") as file:
             parts = [asdict(replace(part, path=Path(part.path).name)) for part in landed.parts]
             file.write(seal(asdict(landed) | {"parts": parts}))
             file.flush()
             os.fsync(file.fileno())
         sync_folder(temporary)
-        try:
-            temporary.rename(final)
-        except OSError:
-            if not final.exists():
-                raise
-            if existing := find_landed(landing, fingerprint, len(landed.raw_rows)):
-                return existing
-            broken = final.rename(_temporary(landing))
-            temporary.rename(final)
-            shutil.rmtree(broken, ignore_errors=True)
+        with naming_folder(temporary, final, last=_RECORD):
+            try:
+                temporary.rename(final)
+            except OSError:
+                if not final.exists():
+                    raise
+                if existing := find_landed(landing, fingerprint, len(landed.raw_rows)):
+                    return existing
+                broken = final.rename(_temporary(landing))
+                temporary.rename(final)
+                shutil.rmtree(broken, ignore_errors=True)
         sync_folder(landing)
     moved = [replace(part, path=str(final / Path(part.path).name)) for part in landed.parts]
     return replace(landed, parts=tuple(replace(p, signature=RawFile(p.path, "parquet").info()[1]) for p in moved))
@@ -233,7 +236,7 @@ def remove_landings(landing: Path, keep: Sequence[SourceFile]) -> None:
     kept = {Path(part.path).parent for part in keep}
     for folder in landing.glob("landed-*"):
         if folder.absolute() not in kept:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
     remove_abandoned_folders(landing, _TEMPORARY)
 
 

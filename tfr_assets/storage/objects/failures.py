@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tfr_assets.errors import SourceError, TfrError
-from tfr_assets.storage.objects.store import endpoint_of, split_url
+from tfr_assets.urls import endpoint_of, split_url
 
 _CODE = re.compile(r"<Code>(\w+)</Code>|\b(ExpiredToken|NoSuchBucket|AccessDenied|InvalidAccessKeyId)\b")
 _STATUS = re.compile(r"status code: (\d{3})|HTTPStatusCode': (\d{3})")

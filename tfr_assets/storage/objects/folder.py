@@ -1,19 +1,22 @@
 """The objects below a URL. Each is whole or absent: one that is being sent is not visible before its end."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tfr_assets.errors import SourceError, WriteError
 from tfr_assets.storage.objects.failures import store_errors
-from tfr_assets.storage.objects.store import split_url, store_of
+from tfr_assets.storage.objects.store import store_of
+from tfr_assets.urls import split_url
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _PART, _MOST_PARTS = 8 << 20, 9_000  # bytes of a part, and how many there may be with room to spare
+_MOST_LOST = 5  # answers to one request
+_T = TypeVar("_T")
 _AT_ONCE = 4  # parts that are sent at once: as many are in memory
 
 
@@ -32,6 +35,19 @@ class Stat:
 
     size: int
     etag: str
+
+
+def _whole(ask: Callable[[], _T]) -> _T:
+    """Asks again where a connection was lost in the middle of an answer: obstore tries again only what has none yet."""
+    from obstore.exceptions import BaseError
+
+    for _ in range(_MOST_LOST):
+        try:
+            return ask()
+        except BaseError as error:
+            if "response body" not in str(error):
+                raise
+    return ask()
 
 
 @dataclass(frozen=True)
@@ -96,12 +112,15 @@ class ObjectFolder:
         """Returns an object's content and etag, or None where there is none. Raises as `get`."""
         with store_errors(self.url_of(key)):
             try:
-                found = self.store.get(self.path(key))
-                return found.bytes().to_bytes(), str(found.meta["e_tag"])
+                return _whole(lambda: self._content(key))
             except FileNotFoundError as error:
                 if "NoSuchBucket" in str(error):
                     raise
                 return None
+
+    def _content(self, key: str) -> tuple[bytes, str]:
+        found = self.store.get(self.path(key))
+        return found.bytes().to_bytes(), str(found.meta["e_tag"])
 
     def list(self, below: str = "") -> dict[str, Stat]:
         """Returns the objects right below a key, by name.
@@ -110,7 +129,7 @@ class ObjectFolder:
             SourceError: The store refused.
         """
         with store_errors(self.url_of(below)):
-            listed = self.store.list_with_delimiter(self.path(below) or None)["objects"]
+            listed = _whole(lambda: self.store.list_with_delimiter(self.path(below) or None)["objects"])
         found = {item["path"]: Stat(item["size"], str(item["e_tag"])) for item in listed}
         found.pop(self.path(below), None)  # an empty object that stands for this folder
         return {path.rpartition("/")[2]: stat for path, stat in found.items()}
@@ -119,20 +138,20 @@ class ObjectFolder:
         """Returns all objects at any depth, by key, without empty ones that stand for folders. Raises as `list`."""
         prefix = split_url(self.url)[1]
         with store_errors(self.url):
-            listed = [item for some in self.store.list(prefix or None) for item in some]
+            listed = _whole(lambda: [item for some in self.store.list(prefix or None) for item in some])
         start = len(prefix) + 1 if prefix else 0
         found = {item["path"][start:]: Stat(item["size"], str(item["e_tag"])) for item in listed}
         folders = {str(above) for key in found for above in PurePosixPath(key).parents} | {""}
         return {key: stat for key, stat in found.items() if stat.size or key not in folders}
 
-    def put(self, key: str, content: bytes) -> None:
-        """Writes an object, whatever was there.
+    def put(self, key: str, content: bytes) -> str:
+        """Writes an object, whatever was there, and returns its etag.
 
         Raises:
             WriteError: The store refused.
         """
         with self._writing(key):
-            self.store.put(self.path(key), content, use_multipart=False)
+            return str(self.store.put(self.path(key), content, use_multipart=False)["e_tag"])
 
     def create(self, key: str, content: bytes) -> str:
         """Writes an object where there is none, and returns its etag.

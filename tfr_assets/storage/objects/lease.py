@@ -23,6 +23,16 @@ _RENEWALS = 3  # in a lease
 _LOOKS = 30  # at somebody else's lock, in a lease
 
 
+class HeldError(WriteError):
+    """Somebody else holds a lock.
+
+    Attributes:
+        holder: Who, as far as that is known.
+    """
+
+    holder: str = ""
+
+
 class Lease:
     """What a writer holds.
 
@@ -60,7 +70,8 @@ class Lease:
         """Takes the lock; waits for one that is nobody's any more.
 
         Raises:
-            WriteError: Somebody else writes there, or the store refused.
+            HeldError: Somebody else writes there.
+            WriteError: The store refused.
         """
         seen, since = "", _now()
         while True:
@@ -86,9 +97,11 @@ class Lease:
             self._renewed = started
             return
 
-    def _refused(self, holder: dict[str, object]) -> WriteError:
+    def _refused(self, holder: dict[str, object]) -> HeldError:
         who = f"process {holder.get('process')} on {holder.get('host')}"
-        return WriteError(f"{self._folder.url}: {who} is writing there and holds {self.url}; run again when it is done")
+        error = HeldError(f"{self._folder.url}: {who} is writing there and holds {self.url}; run again when it is done")
+        error.holder = who
+        return error
 
     def keep(self) -> None:
         """Renews the lock until `release`; what a thread does."""

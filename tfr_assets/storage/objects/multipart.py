@@ -15,10 +15,11 @@ from tfr_assets.errors import WriteError
 from tfr_assets.packages import is_installed
 from tfr_assets.storage.objects.failures import describe
 from tfr_assets.storage.objects.folder import ObjectFolder
-from tfr_assets.storage.objects.store import endpoint_of, split_url
+from tfr_assets.urls import endpoint_of, split_url
 
 SMALLEST_PART = 5 << 20  # bytes that S3 asks of every part but the last
 LARGEST_PART = 1 << 30  # bytes that are copied at once; S3 takes five times as many
+_ANSWERS = 6  # to one request, of which all but the last may be lost in their middle
 _REGION = "us-east-1"  # where nothing else is said, as obstore has it
 
 
@@ -173,15 +174,22 @@ def _send(client: Any, place: dict[str, str], number: int, part: Part, sources: 
             **place, **bounds, PartNumber=number, CopySource=_bucket_and_key(source.url), CopySourceIfMatch=source.etag
         )
         return str(answer["CopyPartResult"]["ETag"])
-    content = b"".join(
-        client.get_object(
-            **_bucket_and_key(sources[piece.source].url),
-            Range=f"bytes={piece.start}-{piece.stop - 1}",
-            IfMatch=sources[piece.source].etag,
-        )["Body"].read()
-        for piece in part.pieces
-    )
+    content = b"".join(_fetch(client, sources[piece.source], piece) for piece in part.pieces)
     return str(client.upload_part(**place, PartNumber=number, Body=content)["ETag"])
+
+
+def _fetch(client: Any, source: Source, piece: Piece) -> bytes:
+    from botocore.exceptions import HTTPClientError, IncompleteReadError
+
+    bounds = f"bytes={piece.start}-{piece.stop - 1}"
+    for left in reversed(range(_ANSWERS)):
+        answer = client.get_object(**_bucket_and_key(source.url), Range=bounds, IfMatch=source.etag)
+        try:
+            return bytes(answer["Body"].read())
+        except (HTTPClientError, IncompleteReadError):  # the client tries again only what has no answer yet
+            if not left:
+                raise
+    raise AssertionError
 
 
 def abort_uploads(folder: ObjectFolder, pattern: str) -> int:
@@ -202,7 +210,9 @@ def abort_uploads(folder: ObjectFolder, pattern: str) -> int:
     name, start = folder.bucket.partition("://")[2], len(prefix) + 1 if prefix else 0
     with _quietly():  # a credential that may only write is enough to write
         client = _client()
-        for page in client.get_paginator("list_multipart_uploads").paginate(Bucket=name, Prefix=prefix):
+        for page in client.get_paginator("list_multipart_uploads").paginate(
+            Bucket=name, Prefix=prefix and f"{prefix}/"
+        ):
             for upload in page.get("Uploads", ()):
                 if re.fullmatch(pattern, upload["Key"][start:]):
                     client.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload["UploadId"])

@@ -61,11 +61,16 @@ def reveal(folder: ObjectFolder, name: str, manifest: bytes, lease: Lease) -> No
         WriteError: The store refused, or somebody else has put one; then neither stays.
     """
     lease.check()
+    create_alone(folder, manifest_key(name), manifest)
+
+
+def create_alone(folder: ObjectFolder, key: str, manifest: bytes) -> str:
+    """Writes a manifest where there is none, and returns its etag. Raises as `reveal`."""
     try:
-        folder.create(manifest_key(name), manifest)
+        return folder.create(key, manifest)
     except ChangedError as error:
-        folder.delete([manifest_key(name)])  # nobody knows whose the file is
+        folder.delete([key])  # nobody knows whose the file is
         raise WriteError(
-            f"{folder.url_of(name)}: another process wrote this file at the same time, so that it does not count as "
+            f"{folder.url_of(key)}: another process wrote this file at the same time, so that it does not count as "
             "written. Run again when the other is done"
         ) from error

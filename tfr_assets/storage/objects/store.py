@@ -16,57 +16,22 @@ from urllib.parse import urlsplit
 
 from tfr_assets.errors import ConfigError
 from tfr_assets.packages import is_installed, need
+from tfr_assets.urls import SCHEMES, endpoint_of, is_object_url
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-SCHEMES = {"s3": ("AWS_",), "gs": ("GOOGLE_",), "az": ("AZURE_",)}
-"""What a URL begins with, and what the names of its store's environment variables begin with."""
-
 _RETRIES = 6  # with growing pauses: about ten seconds
 _TIMEOUT = 60  # seconds for one request, which carries 8 MB or so
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _ENDPOINT = re.compile(r"(AWS|AZURE(_STORAGE)?)_ENDPOINT(_URL(_S3)?)?")
-_BUCKET = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._-]*")
 _TRUE = {"1", "true", "on", "yes", "y"}
 _MADE_FROM_URL = re.compile(r"(s3|gs|az|https?):/(?!/)")
 _PROFILES = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE": "~/.aws/config"}
 
 
-def is_object_url(path: object) -> bool:
-    """Whether a path is the URL of an object store that we read and write by ourselves."""
-    return isinstance(path, str) and path.partition("://")[0] in SCHEMES and "://" in path
-
-
 def is_reached(path: object) -> bool:
     """Whether it is such a URL, and the package is there that reaches it; else fsspec may reach it."""
     return is_object_url(path) and is_installed("obstore")
-
-
-def split_url(url: str) -> tuple[str, str]:
-    """Returns the URL of the bucket, and the key in it without slashes around it.
-
-    Raises:
-        ConfigError: It is no URL of an object store, names no bucket, or has a part that no key can have.
-    """
-    scheme, _, rest = url.partition("://")
-    bucket, _, path = rest.partition("/")  # in a key, "?" and "#" are characters like others
-    if "@" in bucket:
-        raise ConfigError(
-            f"{scheme}://…@{bucket.rpartition('@')[2]}: a URL must hold no credentials; set them in the "
-            "environment or in the store's own configuration"
-        )
-    if not is_object_url(url):
-        schemes = ", ".join(f"{known}://" for known in SCHEMES)
-        raise ConfigError(f"{url}: must be a URL that begins with {schemes}")
-    if not bucket:
-        raise ConfigError(f"{url}: names no bucket; write {scheme}://BUCKET/FOLDER")
-    if not _BUCKET.fullmatch(bucket):
-        raise ConfigError(f"{url}: {bucket!r} is no name of a bucket: it must be of letters, digits, '.', '-' and '_'")
-    path = path.rstrip("/")
-    if path and not {"", ".", ".."}.isdisjoint(path.split("/")):
-        raise ConfigError(f"{url}: has an empty part, '.' or '..' in its path; write each folder's name once")
-    return f"{scheme}://{bucket}", path
 
 
 def refuse_url(path: object) -> None:
@@ -178,11 +143,6 @@ def _check_endpoint(name: str, value: str) -> None:
     if not is_valid or re.search(r"\s", value):
         shown = value.rpartition("@")[2]
         raise ConfigError(f"{name}={shown!r} is no endpoint; write it as http://HOST:PORT or https://HOST")
-
-
-def endpoint_of(settings: Mapping[str, str] = os.environ) -> str | None:
-    """Returns where a server that speaks S3 is, if it is not Amazon's."""
-    return next((settings[name] for name in _ENDPOINTS if settings.get(name)), None)
 
 
 def _has_profile(settings: Mapping[str, str]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import FeatureSpec
-from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.atomic import remove, write_atomically
 from tfr_assets.writing.export.tfds_features import LABELS, UNKNOWN, ImageFacts, features_dict, label_files
 
 INFO, FEATURES = "dataset_info.json", "features.json"
@@ -83,13 +83,13 @@ def write_tfds_files(
             write_atomically(folder / file, content)
     for path in (folder / FEATURES, *folder.glob(f"*{LABELS}")):
         if path.name not in files:
-            path.unlink(missing_ok=True)
+            remove(path)
     return made if isinstance(made, str) else None
 
 
 def withdraw_tfds_files(folder: Path) -> None:
     """Hides shards from TensorFlow Datasets, because they are about to change."""
-    (folder / INFO).unlink(missing_ok=True)
+    remove(folder / INFO)
 
 
 def _obstacle(spec: FeatureSpec, splits: Mapping[str, Sequence[Manifest]]) -> str | None:

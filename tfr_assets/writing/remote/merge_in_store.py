@@ -13,11 +13,14 @@ from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.merge import join_indexes, merge_files, merged_manifest
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.storage.atomic import atomic_file, refusals
+from tfr_assets.storage.mirror import catch_up_files
 from tfr_assets.storage.objects.folder import ObjectFolder
 from tfr_assets.storage.objects.lease import Lease, hold_lease
 from tfr_assets.storage.objects.multipart import Source, abort_uploads, can_join, joining
 from tfr_assets.storage.objects.publish import index_key, publish_file, reveal, withdraw
 from tfr_assets.storage.spool import open_spool
+from tfr_assets.units import Advance
+from tfr_assets.urls import url_of
 from tfr_assets.writing.remote.stand_in import StandIn, fetch_file, standing_in
 
 Inputs = Sequence[tuple[Path, Manifest]]
@@ -58,6 +61,30 @@ def merge_to_url(
         manifest = merged_manifest(inputs, name, size, checksum, features, made_from)
         _join(folder, name, [source for _, source in used], spool, manifest, lease)
         return manifest
+
+
+def merge_where_they_lie(
+    inputs: Inputs, target: Path, features: FeatureSpec | None, made_from: dict[str, Any],
+    progress: Advance | None = None,
+) -> Manifest:  # fmt: skip
+    """Joins verified files of a dataset as `merge_files`; in the store, where they lie in one.
+
+    Raises:
+        WriteError: The file system or the store refused, or somebody else writes there.
+        DamagedFile: As `merge_files`.
+        SourceError: The store refused to be read.
+    """
+    url, urls = url_of(target), [url_of(path) for path, _ in inputs]
+    if url is None:
+        return merge_files(inputs, target, features, made_from, progress)
+    with standing_in([each for each in urls if each]) as there, there.named():
+        copies = [(path, manifest) for path, (_, manifest) in zip(there.paths, inputs, strict=True)]
+        sources = [there.source(path) for path in there.paths]
+        manifest = merge_to_url(there, copies, sources, url, features, made_from)
+    catch_up_files(target, index_path(target), manifest_path(target))
+    if progress:
+        progress(manifest.bytes)
+    return manifest
 
 
 def _is_joined(inputs: Inputs, urls: Sequence[str]) -> bool:

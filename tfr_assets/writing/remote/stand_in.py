@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfr_assets.errors import ConfigError, DamagedFile, TfrError
+from tfr_assets.errors import ConfigError, TfrError
 from tfr_assets.layout import SLICES_FILE, feature_spec_path, index_path, manifest_path
-from tfr_assets.records.frames.compression import HEAD, Opened, PipedInput, detect_compression, open_file
+from tfr_assets.records.frames.compression import Opened, open_file, open_object
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.storage.objects.folder import ObjectFolder, Stat
 from tfr_assets.storage.objects.multipart import Source
 from tfr_assets.storage.objects.ranges import chunks_of
-from tfr_assets.storage.objects.store import split_url, store_of
-from tfr_assets.storage.pipe import open_piped
+from tfr_assets.storage.objects.store import store_of
 from tfr_assets.storage.spool import open_spool
+from tfr_assets.urls import split_url, url_of
 from tfr_assets.writing.export.tfds import FEATURES, INFO
 from tfr_assets.writing.export.tfds_features import LABELS
 
@@ -80,16 +80,8 @@ class StandIn:
             with open_file(path) as opened:
                 yield opened
             return
-        size = path.stat().st_size  # FileNotFoundError, if the store has none
-        try:
-            head = b"".join(chunks_of(url, 0, min(HEAD, size)))
-            with open_piped(url, size) as descriptor:
-                compression = detect_compression(head)
-                yield Opened(PipedInput.of(descriptor, size, compression), size, compression)
-        except TfrError as error:
-            if isinstance(error, DamagedFile):
-                raise
-            raise OSError(str(error)) from error
+        with open_object(url, path.stat().st_size) as opened:  # FileNotFoundError, if the store has none
+            yield opened
 
     def names(self, text: str) -> str:
         """Returns a text with the URLs in place of what stands in for them."""
@@ -144,6 +136,8 @@ def standing_in(paths: Sequence[Path | str]) -> Iterator[StandIn]:
         for number, path in enumerate(paths):
             if isinstance(path, Path) or spool is None:
                 found.append(Path(path))
+                if url := url_of(found[-1]):
+                    folders.append((found[-1], url))
                 continue
             bucket, key = split_url(path)
             above, _, name = f"{bucket}/{key}".rpartition("/")

@@ -1,0 +1,77 @@
+"""One run at a time in a folder: a lock of the kernel on this machine, a lease where the folder lies in a store."""
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tfr_assets.storage.locks import lock, unlock
+from tfr_assets.storage.objects.folder import ObjectFolder
+from tfr_assets.storage.objects.lease import HeldError, hold_lease
+from tfr_assets.storage.objects.multipart import abort_uploads
+from tfr_assets.storage.objects.store import store_of
+from tfr_assets.urls import url_of
+
+_OF_ONE = r"(?!slices/).*"  # keys of what a run works on: a slice's are those of another run
+
+
+@dataclass(frozen=True)
+class Held:
+    """A lock that is held.
+
+    Attributes:
+        release: Ends it.
+        check: Makes sure that it is held still; raises a WriteError if it is not.
+    """
+
+    release: Callable[[], None]
+    check: Callable[[], None]
+
+
+def try_lock(path: Path, run_id: str) -> Held | str:
+    """Locks a folder for a run, or returns who holds the lock.
+
+    Where it lies in a store, uploads that a killed run has left there are ended.
+
+    Args:
+        path: The file that is locked; its folder is made.
+        run_id: The run.
+
+    Raises:
+        OSError: It cannot be written, or its file system has no locks.
+        WriteError: The store refused.
+        ConfigError: It cannot be opened as it is configured.
+    """
+    if url := url_of(path.parent):
+        return _lease(ObjectFolder(url), path.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = lock(path, wait=False)
+    if file is None:
+        return _holder(path)
+    with suppress(OSError):  # it only serves the message; the disk may be full
+        os.pwrite(file, run_id.encode(), 0)
+    return Held(partial(unlock, file), lambda: None)
+
+
+def _lease(folder: ObjectFolder, key: str) -> Held | str:
+    store_of(folder.bucket)  # says what to install
+    held = ExitStack()
+    try:
+        lease = held.enter_context(hold_lease(folder, key))
+    except HeldError as error:
+        return error.holder
+    with ExitStack() as unless_done:
+        unless_done.callback(held.close)
+        abort_uploads(folder, _OF_ONE)
+        unless_done.pop_all()
+    return Held(held.close, lease.check)
+
+
+def _holder(path: Path) -> str:
+    with suppress(OSError):
+        if run_id := re.match(rb"[0-9a-f]{8}(?=-)", path.read_bytes()):  # it may be empty or damaged
+            return f"run {run_id[0].decode()}"
+    return "another run"
