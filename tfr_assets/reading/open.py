@@ -33,12 +33,13 @@ def open(
     ```
 
     Manifests are opened now, files and their indexes when a record of them is asked for: 8 bytes a record stay in
-    memory. Compressed files are decompressed once, into temporary files. TFRecord files of other origin, without
-    manifests, are read to their ends now: to check them, to find their records, and to infer their features.
-    `tfr_assets.adopt` keeps what was found.
+    memory. Of files in object stores, what is asked for is fetched, by many requests at once; all of it is of the
+    version that was opened. Compressed files are decompressed once, into temporary files. TFRecord files of other
+    origin, without manifests, are read to their ends now: to check them, to find their records, and to infer their
+    features. `tfr_assets.adopt` keeps what was found.
 
     Args:
-        name: Name of a dataset, or a path, as `tfr_assets.read` takes it.
+        name: Name of a dataset, a path, or the URL of one in an object store, as `tfr_assets.read` takes them.
         split: Which split, such as `"train"`; None: the only one, or `train`.
         files: `"shards"` or `"merged"`; None: the shards if all are there, else the merged file.
         slices: Of a dataset whose raw data comes in slices: the first and the last one, such as
@@ -52,10 +53,11 @@ def open(
         root: Folder of all datasets; None: `$TFR_DATA`, else the project's `data`.
 
     Raises:
-        ConfigError: There is no such dataset, path, split or column, or it is a URL.
+        ConfigError: There is no such dataset, path, split or column, or it is a URL of which no parts can be fetched.
         StaleError: The files must be written (again) first: some are missing, or they are of several versions.
         DamagedFile: A file is missing; or one without manifest is damaged.
         SchemaError: Records of files without manifests are no tf.Examples, or not of one kind.
+        SourceError: A store refuses.
         OutOfMemory: The records do not fit into memory, with `in_memory`.
     """
     from tfr_assets.reading.access.dataset import Dataset
