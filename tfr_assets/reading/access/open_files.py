@@ -23,6 +23,7 @@ import numpy as np
 from tfr_assets.errors import ConfigError, DamagedFile, TfrError, WriteError
 from tfr_assets.layout import index_path
 from tfr_assets.reading.access.remote_files import REACH, RemoteFile, fetched_index, open_remote
+from tfr_assets.reading.locate.foreign_cache import Identity, identity_of
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.records.frames.compression import CompressedInput, InputStream, PlainInput, StreamFault
 from tfr_assets.records.frames.gather import Runs
@@ -38,13 +39,6 @@ from tfr_assets.storage.pipe import open_piped
 _LEAST_OPEN = 32
 _PIECE = 1 << 20
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
-
-Identity = tuple[int, int, int, int]
-
-
-def identity_of(status: os.stat_result) -> Identity:
-    """Returns what tells a file from any other, and from itself once it was written to."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class OpenFile:
