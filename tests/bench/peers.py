@@ -106,13 +106,14 @@ def _torch(table: pa.Table, folder: Path) -> Iterator[Line]:
 
     import tfr_assets
     from tfr_assets.layout import index_path
+    from tfr_assets.reading.locate.files import locate
 
-    numbers = [field.name for field in table.schema if not pa.types.is_string(field.type)]
     layout = write_dataset(table.drop_null().slice(0, _ROWS), folder, "loaded", 1)
     (path,) = layout.shards.glob("*.tfrecord-*")
-    opened = tfr_assets.open(layout.shards, columns=[name for name in numbers if name != "time_hour"])
-    kinds = {each.name: "int" if each.kind == "int64" else "float" for each in opened.features.features}
-    description = {name: kinds[name] for name in opened.schema.names}
+    kinds = {"int64": "int", "float32": "float"}
+    features = locate(layout.shards).features.features
+    description = {each.name: kinds[each.kind] for each in features if each.kind in kinds}
+    opened = tfr_assets.open(layout.shards, columns=[*description])
     workers: dict[str, Any] = {"num_workers": 2, "persistent_workers": True}
     loaders = {
         "ours": DataLoader(opened.torch(_BATCH), batch_size=None, **workers),
