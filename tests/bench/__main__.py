@@ -13,6 +13,7 @@ from rich.table import Table
 from tests.bench.columnar import measure_columnar
 from tests.bench.measuring import Line
 from tests.bench.media import measure_media
+from tests.bench.peers import measure_peers
 from tests.bench.readers import measure_reading
 from tests.bench.records import measure_records
 from tests.bench.shuffles import measure_shuffles
@@ -33,6 +34,7 @@ def main() -> None:
             measure_writing,
             measure_columnar,
             measure_shuffles,
+            measure_peers,
             measure_reading,
             measure_stores,
             measure_steps,

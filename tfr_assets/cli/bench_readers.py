@@ -1,12 +1,14 @@
 """What `tfr bench` does: measures on this machine, and prints a table. No run of Dagster's is needed."""
 
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tfr_assets.bench.readers.measure import Measured, measure_readers
 from tfr_assets.bench.readers.measurement import load
 from tfr_assets.bench.readers.options import BenchOptions
+from tfr_assets.bench.readers.peers import BesidePeers, measure_peers
 from tfr_assets.bench.readers.recommend import recommend
 from tfr_assets.bench.readers.slow_server import Storage, slow_server, with_urls
 from tfr_assets.bench.readers.table import COLUMNS, NOTE, rows
@@ -45,6 +47,7 @@ def bench_readers(
         measured = measure_readers(files, options, stack.enter_context(steps_bar(folder.name)))
     if keep and not storage:
         _keep(measured, folder / "readers", default_reader(files))
+    beside = None if storage or options.only else measure_peers(files)
     if not quiet:
         where = f" over HTTP, {storage}" if storage else ""
         out.print(table(folder.name + where, COLUMNS, rows(measured.measurements), numbers=COLUMNS[1:], apart=True))
@@ -52,12 +55,23 @@ def bench_readers(
         best = recommend(measured.measurements, default_reader(files))
         if best and not storage:
             out.print(f"[green]recommended:[/] {best.reader}, {best.why}")
+        if beside:
+            _print_peers(beside)
         for reader, why in measured.failures.items():
             err.print(f"[red]failed[/] {reader}: {why}", soft_wrap=True)
     return {
         "readers": {name: each.to_json() for name, each in measured.measurements.items()},
         "failures": dict(measured.failures),
+        **({"peers": asdict(beside)} if beside else {}),
     }
+
+
+def _print_peers(beside: BesidePeers) -> None:
+    if beside.theirs:
+        columns = ("other packages", "records/s", "ours beside it", "gives")
+        out.print(table("", columns, beside.rows(), numbers=columns[1:3], apart=True))
+    if beside.absent:
+        out.print(f"not installed, and so not measured: {', '.join(beside.absent)}", style="dim")
 
 
 def _keep(measured: Measured, folder: Path, default: str) -> None:

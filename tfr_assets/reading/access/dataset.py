@@ -19,16 +19,20 @@ from tfr_assets.reading.access.open_files import OpenFiles, Scanned
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even, check_on_error
 from tfr_assets.reading.access.order import Order, Shuffle, order_of
 from tfr_assets.reading.access.passes import AnyOrder
+from tfr_assets.reading.access.remote_files import REACH, check_reached
 from tfr_assets.reading.access.rows import as_records
 from tfr_assets.reading.locate.file_sets import other_splits, split_of
-from tfr_assets.reading.locate.record_files import RecordFiles, is_remote
+from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.slices import gather_again
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
 from tfr_assets.reading.native.convert import converter, keeps_nulls
 from tfr_assets.records.frames.examine import FileReport, examine_files
+from tfr_assets.records.frames.gather import GAP
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import Fault
 from tfr_assets.records.schema.features import FeatureSpec
+from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.remote_folders import files_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,11 +94,8 @@ class Dataset(InFrameworks):
         in_memory: bool = False,
         scanned: Mapping[int, Scanned] | None = None,
     ) -> None:
-        if is_remote(files.paths[0]):
-            raise ConfigError(
-                f"{files.paths[0]}: records are read by number from local files only; copy the dataset, or read it in "
-                "its order with tfr_assets.batches"
-            )
+        for path in files.paths:
+            check_reached(path)
         self._files, self._columns = files, None if columns is None else chosen_columns(files.features, columns)
         self._scanned = scanned or {}
         self._open, self._in_memory = OpenFiles(files, scanned), in_memory
@@ -144,9 +145,12 @@ class Dataset(InFrameworks):
     @property
     def splits(self) -> list[str]:
         """Names of all splits that lie beside this one, and of this one."""
-        path = Path(self._files.paths[0])
-        beside = [manifest.stem for manifest in (path.parent / "manifest").glob("*.json")]
-        return sorted({*other_splits(str(path), beside), split_of(path.name)} - {""})
+        path = self._files.paths[0]
+        folder, _, name = path.rpartition("/")
+        manifests = f"{folder}/manifest"
+        names = files_in(manifests) if is_remote(path) else [each.name for each in Path(manifests).glob("*")]
+        beside = [each.removesuffix(".json") for each in names if each.endswith(".json")]
+        return sorted({*other_splits(path, beside), split_of(name)} - {""})
 
     @property
     def fingerprint(self) -> str:
@@ -279,7 +283,8 @@ class Dataset(InFrameworks):
 
         together = 1
         if order.shuffle == "global" and not self._in_memory:
-            together = batches_together(self._payload_bytes, len(self), options.batch_size)
+            gap = REACH[0] if is_remote(self._files.paths[0]) else GAP
+            together = batches_together(self._payload_bytes, len(self), options.batch_size, gap)
 
         def start(order: Order, epoch: int, share: Positions) -> AnyOrder:
             return AnyOrder(order, epoch, share, options, together, new_decoder, idle, names, convert)
@@ -292,7 +297,11 @@ class Dataset(InFrameworks):
         Returns:
             A report of each file.
         """
-        return examine_files([Path(path) for path in self._files.paths])
+        if not is_remote(self._files.paths[0]):
+            return examine_files([Path(path) for path in self._files.paths])
+        from tfr_assets.writing.stored import verify
+
+        return [report for path in self._files.paths for report in verify(path)]
 
     def close(self) -> None:
         """Closes the files; they are opened again when a record is asked for, and must be the same."""

@@ -8,16 +8,16 @@ from typing import Protocol
 
 import numpy as np
 
-from tfr_assets.errors import DamagedFile
-from tfr_assets.reading.access.open_files import OpenFile, OpenFiles
+from tfr_assets.reading.access.open_files import AnyFile, OpenFiles
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.records.frames.gather import GAP, SCRATCH, Runs, faults_in, lay_out
+from tfr_assets.records.frames.gather import SCRATCH, Runs, faults_in, lay_out
 from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.records.frames.segments import stale
 from tfr_assets.records.kernels.jit import PADDING
 
 _HEADER = 12
 _RUNS_A_THREAD = 256  # fewer are read before a thread has started
+_REQUESTS = 16  # at once, to a store
 _TOGETHER = 64 << 20  # bytes of records that are read together at the most
 
 Memory = Callable[[int], np.ndarray]
@@ -71,18 +71,19 @@ def file_records(files: RecordFiles, opened: OpenFiles | None = None) -> "FileRe
     return FileRecords(opened or OpenFiles(files), firsts)
 
 
-def batches_together(payload_bytes: int, records: int, batch_size: int) -> int:
+def batches_together(payload_bytes: int, records: int, batch_size: int, gap: int) -> int:
     """Returns how many batches of records from anywhere are best read together: as many as lie together, by and large.
 
     Args:
         payload_bytes: Of all records.
         records: Number of them.
         batch_size: Records of a batch.
+        gap: Bytes between two records for which one read costs less than two.
     """
     if not payload_bytes:
         return 1
     most = int(_TOGETHER * records / payload_bytes)  # records
-    return max(1, most // batch_size) if most * GAP >= payload_bytes else 1
+    return max(1, most // batch_size) if most * gap >= payload_bytes else 1
 
 
 class FileRecords:
@@ -106,7 +107,8 @@ class FileRecords:
         for index, (begin, stop) in enumerate(pairwise(cuts)):
             if begin < stop:
                 bounds, first = self._files.bounds(index), int(self._firsts[index])
-                parts.append(_Part(index, Runs(bounds, first, ascending[begin:stop], order[begin:stop], frames)))
+                lists, reach = (ascending[begin:stop], order[begin:stop]), self._files.reach(index)
+                parts.append(_Part(index, Runs(bounds, first, *lists, frames, reach)))
         buffer, problems = memory(lay_out(frames) + PADDING), np.empty(len(records), np.int64)
         at_once = self._files.at_once
         for some in (parts[number : number + at_once] for number in range(0, len(parts), at_once)):
@@ -140,7 +142,7 @@ class FileRecords:
         offset = start + _HEADER if kind is FaultKind.DATA_CRC else start
         return Fault(file.path, record, offset, kind)
 
-    def _place(self, number: int) -> tuple[OpenFile, int]:
+    def _place(self, number: int) -> tuple[AnyFile, int]:
         index = int(np.searchsorted(self._firsts, number, "right")) - 1
         return self._files[index], number - int(self._firsts[index])
 
@@ -183,11 +185,14 @@ class _Part:
 
 
 def _read(
-    parts: Sequence[_Part], files: Sequence[OpenFile], buffer: np.ndarray, problems: np.ndarray, threads: int
+    parts: Sequence[_Part], files: Sequence[AnyFile], buffer: np.ndarray, problems: np.ndarray, threads: int
 ) -> None:
     """Reads all runs of all parts, each of its file, and each thread its share of them."""
     total = sum(len(part.runs) for part in parts)
-    threads = max(1, min(threads, total // _RUNS_A_THREAD))
+    if any(file.is_remote for file in files):
+        threads = min(_REQUESTS, total)
+    else:
+        threads = max(1, min(threads, total // _RUNS_A_THREAD))
     errors: list[BaseException] = []
 
     def work(first: int, stop: int) -> None:
@@ -197,10 +202,7 @@ def _read(
             begin, end = max(first - before, 0), min(stop - before, count)
             before += count
             if begin < end:
-                try:
-                    part.runs.read(file.descriptor, buffer, problems, scratch, begin, end)
-                except OSError as error:
-                    raise DamagedFile(f"{file.path}: cannot be read: {error.strerror or error}") from error
+                file.read(part.runs, buffer, problems, scratch, begin, end)
 
     def catch(first: int, stop: int) -> None:
         try:

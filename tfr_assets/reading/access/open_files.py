@@ -13,7 +13,8 @@ import errno
 import os
 import resource
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,25 +22,23 @@ import numpy as np
 
 from tfr_assets.errors import ConfigError, DamagedFile, TfrError, WriteError
 from tfr_assets.layout import index_path
+from tfr_assets.reading.access.remote_files import REACH, RemoteFile, fetched_index, open_remote
+from tfr_assets.reading.locate.foreign_cache import Identity, identity_of
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.records.frames.compression import CompressedInput, PlainInput, StreamFault
+from tfr_assets.records.frames.compression import CompressedInput, InputStream, PlainInput, StreamFault
+from tfr_assets.records.frames.gather import Runs
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import FRAMING, Manifest
 from tfr_assets.records.frames.scan import Fault, FaultKind, Scan, scan_stream
 from tfr_assets.records.frames.segments import is_replaced, stale
 from tfr_assets.records.frames.skipped import describe_faults
 from tfr_assets.records.kernels.digest import to_text
+from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.pipe import open_piped
 
 _LEAST_OPEN = 32
 _PIECE = 1 << 20
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
-
-Identity = tuple[int, int, int, int]
-
-
-def identity_of(status: os.stat_result) -> Identity:
-    """Returns what tells a file from any other, and from itself once it was written to."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class OpenFile:
@@ -49,10 +48,12 @@ class OpenFile:
         path: The file.
         descriptor: Its plain bytes.
         bounds: int64 of shape (records + 1,): where each frame starts, and where the last one ends.
-        identity: What it was when it was opened.
+        identity: What it was when it was opened; None: it is a copy that nobody else has.
     """
 
-    def __init__(self, path: str, descriptor: int, identity: Identity) -> None:
+    is_remote = False
+
+    def __init__(self, path: str, descriptor: int, identity: Identity | None) -> None:
         self.path, self.descriptor = path, descriptor
         self.identity = identity
         self.bounds = np.zeros(1, np.int64)
@@ -68,12 +69,34 @@ class OpenFile:
         Raises:
             StaleError: It does not.
         """
+        if self.identity is None:
+            return
         try:
             now = identity_of(os.stat(self.path))  # noqa: PTH116 - with every batch, so that a Path would cost
         except OSError as error:
             raise stale(self.path) from error
         if now != self.identity:
             raise stale(self.path)
+
+    def read(
+        self, runs: Runs, buffer: np.ndarray, problems: np.ndarray, scratch: np.ndarray, first: int, stop: int
+    ) -> None:
+        """Reads some of the runs; arguments as for `Runs.read`.
+
+        Raises:
+            DamagedFile: It cannot be read.
+        """
+        try:
+            runs.read(self.descriptor, buffer, problems, scratch, first, stop)
+        except OSError as error:
+            raise DamagedFile(f"{self.path}: cannot be read: {error.strerror or error}") from error
+
+    @contextmanager
+    def stream(self) -> Iterator[InputStream]:
+        """Opens all of its plain bytes."""
+        with os.fdopen(os.dup(self.descriptor), "rb", buffering=0) as own:  # the position is shared, but not needed
+            os.lseek(own.fileno(), 0, os.SEEK_SET)
+            yield PlainInput(own.fileno())
 
     def decompressed(self, compression: str) -> "OpenFile":
         """Returns the same file with what it holds, decompressed, in a temporary file without a name.
@@ -101,6 +124,9 @@ class OpenFile:
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at exit, modules may be gone already
         close(self.descriptor)
+
+
+AnyFile = OpenFile | RemoteFile
 
 
 def _write(descriptor: int, content: memoryview) -> None:
@@ -135,16 +161,22 @@ class OpenFiles:
 
     def __init__(self, files: RecordFiles, scanned: Mapping[int, Scanned] | None = None) -> None:
         self._files, self._scanned = files, scanned or {}
-        self._open: dict[int, OpenFile] = {}
+        self._open: dict[int, AnyFile] = {}
         self._bounds = {index: each.bounds for index, each in self._scanned.items()}
         self._identities = {index: each.identity for index, each in self._scanned.items()}
         self._most = max(_LEAST_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
         self.at_once = max(1, self._most // 4)
 
-    def __getitem__(self, index: int) -> OpenFile:
+    def reach(self, index: int) -> tuple[int, int] | None:
+        """Returns how records of a file are best read; see `Runs`."""
+        is_copied = self._files.manifests[index].compression != "none"
+        return None if is_copied or not is_remote(self._files.paths[index]) else REACH
+
+    def __getitem__(self, index: int) -> AnyFile:
         """Returns a file, open.
 
         Raises:
+            SourceError: A remote one is not there, or the store refused.
             StaleError: It is not the one whose manifest was opened.
             DamagedFile: It cannot be read, or has another size.
             ConfigError: The process may not open any more files.
@@ -152,7 +184,7 @@ class OpenFiles:
         """
         if found := self._open.get(index):
             return found
-        opened = self._opened(index)
+        opened = self._opened_remote(index) if is_remote(self._files.paths[index]) else self._opened(index)
         found = self._open.setdefault(index, opened)  # another thread may have been faster
         for oldest in list(self._open)[: -self._most]:
             self._open.pop(oldest, None)
@@ -175,10 +207,11 @@ class OpenFiles:
             if isinstance(error, FileNotFoundError) and is_replaced(path, manifest):
                 raise stale(path) from error
             raise _unreadable(path, error) from error
-        file = OpenFile(path, descriptor, identity_of(os.fstat(descriptor)))
-        known = self._identities.setdefault(index, file.identity)
+        identity = identity_of(os.fstat(descriptor))
+        file = OpenFile(path, descriptor, identity)
+        known = self._identities.setdefault(index, identity)
         try:
-            if known != file.identity:
+            if known != identity:
                 raise stale(path)
             if index not in self._scanned and is_replaced(path, manifest):
                 os.close(os.dup(descriptor))  # else it is the limit of open files that hides the manifest
@@ -189,6 +222,17 @@ class OpenFiles:
                 self._bounds[index] = _bounds(file, manifest)
         except OSError as error:
             raise _unreadable(path, error) from error
+        file.bounds = self._bounds[index]
+        return file
+
+    def _opened_remote(self, index: int) -> AnyFile:
+        path, manifest = self._files.paths[index], self._files.manifests[index]
+        file: AnyFile = open_remote(path, manifest)
+        if manifest.compression != "none":
+            with open_piped(path, manifest.bytes) as descriptor:
+                file = OpenFile(path, os.dup(descriptor), None).decompressed(manifest.compression)
+        if index not in self._bounds:
+            self._bounds[index] = _bounds(file, manifest)
         file.bounds = self._bounds[index]
         return file
 
@@ -204,7 +248,7 @@ def _unreadable(path: str, error: OSError) -> TfrError:
     return DamagedFile(f"{path}: cannot be read: {error.strerror or error}")
 
 
-def _bounds(file: OpenFile, manifest: Manifest) -> np.ndarray:
+def _bounds(file: AnyFile, manifest: Manifest) -> np.ndarray:
     """Returns where a file's records are: by its index if that is the one that was written, else by a look at all.
 
     Raises:
@@ -212,7 +256,7 @@ def _bounds(file: OpenFile, manifest: Manifest) -> np.ndarray:
         DamagedFile: It has no valid index and is damaged.
     """
     try:
-        index = read_index(index_path(Path(file.path)), manifest.index) if manifest.index else None
+        index = _index(file.path, manifest) if manifest.index else None
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in _TOO_MANY:
             raise
@@ -232,7 +276,11 @@ def _bounds(file: OpenFile, manifest: Manifest) -> np.ndarray:
     return bounds
 
 
-def scanned_bounds(file: OpenFile, max_record_bytes: int) -> tuple[np.ndarray, Scan]:
+def _index(path: str, manifest: Manifest) -> np.ndarray:
+    return fetched_index(path, manifest) if is_remote(path) else read_index(index_path(Path(path)), manifest.index)
+
+
+def scanned_bounds(file: AnyFile, max_record_bytes: int) -> tuple[np.ndarray, Scan]:
     """Reads all of a file to find where its records are.
 
     Returns:
@@ -243,7 +291,6 @@ def scanned_bounds(file: OpenFile, max_record_bytes: int) -> tuple[np.ndarray, S
     def visit(_buffer: np.ndarray, frames: np.ndarray, _offset: int) -> None:
         sizes.append(frames[:, 1] + FRAMING)
 
-    with os.fdopen(os.dup(file.descriptor), "rb", buffering=0) as own:  # the position is shared, but nobody needs it
-        os.lseek(own.fileno(), 0, os.SEEK_SET)
-        scan = scan_stream(PlainInput(own.fileno()), file.path, visit, max_record_bytes=max_record_bytes)
+    with file.stream() as stream:
+        scan = scan_stream(stream, file.path, visit, max_record_bytes=max_record_bytes)
     return np.cumsum(np.concatenate([[0], *sizes]), dtype=np.int64), scan

@@ -4,6 +4,8 @@ Whatever fsspec knows: https, s3, gs, memory, … A folder must be one that can 
 servers do. As on a disk, the manifests say which files there are.
 """
 
+from collections.abc import Sequence
+
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, is_record_file, sets_of
 from tfr_assets.reading.locate.foreign import adopted_files
@@ -44,6 +46,12 @@ def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must
             names = _whole_set(each, with_manifest, split)
             return check_together(_fetch(each, names), sizes_must_fit)
     raise ConfigError(f"{url}: no manifest was found there, in {' or '.join(f'{each}/manifest' for each in folders)}")
+
+
+def gather_urls(urls: Sequence[str]) -> RecordFiles:
+    """Returns remote files that were located before, of one folder. Raises as `locate_url`, but not for their sizes."""
+    folder = urls[0].rpartition("/")[0]
+    return check_together(_fetch(folder, [url.rpartition("/")[2] for url in urls]), sizes_must_fit=False)
 
 
 def _whole_set(folder: str, with_manifest: list[str], split: str | None) -> list[str]:

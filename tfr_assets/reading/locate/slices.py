@@ -14,7 +14,9 @@ from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.layout import SLICES, SLICES_FILE, feature_spec_path, holds_slices
 from tfr_assets.reading.locate.file_sets import MissingSlices, SliceChoice
 from tfr_assets.reading.locate.record_files import RecordFiles, gather
+from tfr_assets.reading.locate.remote import gather_urls
 from tfr_assets.records.schema.joint import joint_spec
+from tfr_assets.storage.file_names import is_remote
 
 if TYPE_CHECKING:
     from tfr_assets.sources import Slices
@@ -110,9 +112,9 @@ def by_slice(files: RecordFiles) -> list[RecordFiles]:
 
 
 def gather_again(paths: Sequence[str]) -> RecordFiles:
-    """Returns local files that were located before, of one folder or of several slices. Raises as `gather`."""
+    """Returns files that were located before, of a folder or of several slices. Raises as `gather` or `locate_url`."""
     folders = {
-        folder: gather([Path(path) for path in group], sizes_must_fit=False)
+        folder: gather_urls([*group]) if is_remote(folder) else gather(list(map(Path, group)), sizes_must_fit=False)
         for folder, group in groupby(paths, lambda path: path.rpartition("/")[0])
     }
     return next(iter(folders.values())) if len(folders) == 1 else join_slices(folders)

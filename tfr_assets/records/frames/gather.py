@@ -26,9 +26,10 @@ from tfr_assets.records.kernels.jit import (
 )
 
 GAP = 8192
-"""Bytes between two records for which one read costs less than two."""
+"""Bytes between two records for which one read of a local file costs less than two."""
 SCRATCH = 256 << 10
 """Bytes that `Runs.read` needs to work in."""
+_LONGEST = 1 << 30
 _HEADER = 12
 (
     _START,  # of a run: where it starts in the file
@@ -55,8 +56,8 @@ def _measure(bounds, first, records, order, count, frames):
         store_i64(frame + 16, number)
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
-def _plan(bounds, first, records, order, count, gap, most, runs):
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
+def _plan(bounds, first, records, order, count, gap, most, longest, runs):
     """Joins records that lie together to runs of bytes.
 
     Args:
@@ -68,6 +69,7 @@ def _plan(bounds, first, records, order, count, gap, most, runs):
         count: Number of them.
         gap: Bytes between two frames up to which they are of one run.
         most: Bytes of a run that is not read right to its place.
+        longest: Bytes of one that is; one record may have more.
         runs: Address of _FIELDS int64s a record, and as many more, which become those of each run. One more follows, of
             which there is only the index.
 
@@ -80,6 +82,7 @@ def _plan(bounds, first, records, order, count, gap, most, runs):
         number, to = load_i64(records + i * 8), load_i64(order + i * 8)
         begin, stop = load_i64(bounds + (number - first) * 8), load_i64(bounds + (number - first) * 8 + 8)
         is_next = is_direct and number == before + 1 and to == place + 1
+        is_next &= stop - start <= longest
         if found == 0 or not (is_next or (begin - end <= gap and stop - start <= most)):
             start, is_next = begin, True
             store_i64(runs + found * _RUN + _START * 8, start)
@@ -156,16 +159,19 @@ class Runs:
         records: int64 of shape (n,): numbers of the wanted records, in ascending order; some may come several times.
         order: int64 of shape (n,): which of `frames` each of them becomes.
         frames: int64 of shape (…, 3): takes size of each payload, and its number; where it starts, `lay_out` adds.
+        reach: How far apart records may be to be read at once, and how many bytes at most; None: as is best locally.
     """
 
     def __init__(
-        self, bounds: np.ndarray, first: int, records: np.ndarray, order: np.ndarray, frames: np.ndarray
-    ) -> None:
+        self, bounds: np.ndarray, first: int, records: np.ndarray, order: np.ndarray, frames: np.ndarray,
+        reach: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
         self._held = bounds, records, order, frames
         lists = address_of(bounds), first, address_of(records), address_of(order)
         table = np.empty((len(records) + 1, _FIELDS), np.int64)
         _measure(*lists, len(records), address_of(frames))
-        found = _plan(*lists, len(records), GAP, SCRATCH, address_of(table))
+        gap, most, longest = (GAP, SCRATCH, _LONGEST) if reach is None else (*reach, reach[1])
+        found = _plan(*lists, len(records), gap, most, longest, address_of(table))
         self._runs, self._lists = table[: found + 1], (*lists, address_of(frames))
 
     def __len__(self) -> int:

@@ -49,10 +49,25 @@ def store_of(bucket: str) -> "ObjectStore":
 
     Raises:
         MissingPackage: The package that reaches it is not installed.
-        ConfigError: The environment, or the store's own configuration, is invalid.
+        ConfigError: The environment, or the store's own configuration, is invalid; or this process was forked from one
+            that had reached a store.
     """
     need("obstore", "obstore", f"{bucket}", "`pip install 'tfr-assets[s3]'`")
+    _check_not_forked(bucket)
     return _open(bucket, os.getpid(), _settings(bucket))
+
+
+_reached_by: set[int] = set()  # processes: this one, and those that it was forked from
+
+
+def _check_not_forked(bucket: str) -> None:
+    """Refuses what would wait for ever: the threads that send requests are not in a process that is forked."""
+    if _reached_by and os.getpid() not in _reached_by:
+        raise ConfigError(
+            f"{bucket} cannot be reached from a process that was forked from one that had reached a store; start "
+            "processes by 'spawn' or 'forkserver', such as with DataLoader's multiprocessing_context='spawn'"
+        )
+    _reached_by.add(os.getpid())
 
 
 @lru_cache(maxsize=32)

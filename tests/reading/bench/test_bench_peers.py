@@ -1,0 +1,44 @@
+"""Other packages that read TFRecord files are measured where they are installed, and named where they are not."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from tfr_assets.bench.readers import peers
+from tfr_assets.bench.readers.peers import PEERS, measure_peers
+from tfr_assets.layout import Layout
+from tfr_assets.packages import is_installed
+from tfr_assets.reading.locate.files import locate
+from tfr_assets.records.schema.feature_options import FeatureOptions
+
+Written = Callable[..., Layout]
+TABLE = pa.table({"n": range(200), "t": ["x"] * 200, "s": [[1, 2]] * 200})
+
+
+@pytest.mark.parametrize("package", PEERS)
+def test_a_package_gives_every_record_once(written: Written, package: str) -> None:
+    pytest.importorskip(package, reason=f"the package {package!r} is not installed")
+    paths = locate(written(TABLE).shards).paths
+    assert sum(1 for path in paths for _ in PEERS[package].records(path)) == 200
+
+
+def test_what_is_installed_is_measured_and_the_rest_named(written: Written) -> None:
+    found = measure_peers(locate(written(TABLE).shards))
+    assert found
+    there = {name for name in PEERS if is_installed(name)}
+    assert found.theirs.keys() == there and {*found.absent} == {*PEERS} - there
+    assert all(rate > 0 for rate in found.theirs.values()) and (found.ours > 0 or not there)
+    assert found.rows()[0][0] == "tfr_assets.batches" and len(found.rows()) == 1 + len(there)
+
+
+def test_without_any_of_them_all_are_absent(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "is_installed", lambda name: False)
+    found = measure_peers(locate(written(TABLE).shards))
+    assert found and found.absent == tuple(PEERS) and not found.theirs
+
+
+def test_files_that_none_of_them_reads_are_not_measured(written: Written) -> None:
+    assert measure_peers(locate(written(TABLE, compression="gzip").shards)) is None
+    layout = written(TABLE, name="lists", options=FeatureOptions(sequence=("s",)))
+    assert measure_peers(locate(layout.shards)) is None
