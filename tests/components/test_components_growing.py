@@ -55,27 +55,27 @@ def test_a_new_folder_is_a_new_slice(project: Project) -> None:
     assert watch.keys() == [] and partitions(project, "places") == ["eu"]
     assert watch.keys() == ["eu"]
     assert refresh(project, "places", "eu").ok
-    folder(project, "places", "us", 20, 100)
+    folder(project, "places", "region=us", 20, 100)
     (project.root / "raw" / "places" / "_staging").mkdir()
     current()
-    assert partitions(project, "places") == ["eu", "us"]  # the UI has it, whoever launches it
+    assert partitions(project, "places") == ["eu", "region=us"]  # the UI has it, whoever launches it
     at = datetime(2026, 3, 3, 6, tzinfo=UTC)
-    assert [request.partition_key for request in scheduled(project, "places", at)[0]] == ["us"]
-    assert watch.keys() == [] and watch.keys() == ["us"] and watch.keys() == []
-    ran = refresh(project, "places", "us")
+    assert [request.partition_key for request in scheduled(project, "places", at)[0]] == ["region=us"]
+    assert watch.keys() == [] and watch.keys() == ["region=us"] and watch.keys() == []
+    ran = refresh(project, "places", "region=us")
     assert ran.ok, ran.problems()
-    assert ids(project.layout("places").of_slice("us")) == list(range(100, 120))
+    assert ids(project.layout("places").of_slice("region=us")) == list(range(100, 120))
     import tfr_assets
 
     root = project.root / "data"
     assert len(tfr_assets.open("places", root=root)) == 30
-    assert len(tfr_assets.open("places", root=root, slices=["us"])) == 20
-    with pytest.raises(ConfigError, match="there is no slice 'asia'; there are eu, us"):
+    assert len(tfr_assets.open("places", root=root, slices=["region=us"])) == 20
+    with pytest.raises(ConfigError, match="there is no slice 'asia'; there are eu, region=us"):
         tfr_assets.open("places", root=root, slices="asia")
     for path in (project.root / "raw" / "places" / "eu").iterdir():
         path.unlink()
     (project.root / "raw" / "places" / "eu").rmdir()
-    assert project.load("places").slice_keys() == ["eu", "us"]  # what was made does not vanish with its raw data
+    assert project.load("places").slice_keys() == ["eu", "region=us"]  # what was made does not vanish with its raw data
     assert project.run("Verify_places", tags={"dagster/partition": "eu"}).ok
 
 

@@ -1,7 +1,7 @@
-"""How steps are executed: in processes of this machine (`steps`), by Celery's workers (`celery`), or by Kubernetes."""
+"""How steps are executed: in processes of this machine (`steps`), by Celery (`celery`), by Kubernetes, or by Ray."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -32,14 +32,14 @@ def build_executor() -> dg.ExecutorDefinition:
 
     `local`, the default: processes of this machine; `$TFR_WORKERS` says how many steps run at once, by default one a
     processor. `celery`: Celery's workers, on as many machines as you like. `k8s`: Dagster's `k8s_job_executor`, a pod
-    for each step. See docs/operation.md.
+    for each step. `ray`: dagster-ray's `ray_executor`, a job for each. See docs/operation.md.
 
     Raises:
         ConfigError: There is none of that name.
         MissingPackage: The package that it needs is not installed.
     """
     name = os.environ.get(EXECUTOR_VARIABLE) or "local"
-    executors = {"local": lambda: warm_workers, "celery": lambda: celery_workers, "k8s": _k8s_jobs}
+    executors = {"local": lambda: warm_workers, "celery": lambda: celery_workers, "k8s": _k8s_jobs, "ray": _ray_jobs}
     if name not in executors:
         raise ConfigError(f"{EXECUTOR_VARIABLE}={name!r}: {suggestion(name, executors, 'set it to one of')}")
     if name != "local":
@@ -87,23 +87,45 @@ def _k8s_jobs() -> dg.ExecutorDefinition:
     """Returns Dagster's `k8s_job_executor`, with all its settings, for runs that are held apart."""
     from dagster_k8s import K8sRunLauncher, k8s_job_executor
 
-    settings: Any = k8s_job_executor.config_schema
-
-    @dg.executor(
-        name="k8s_jobs",
-        config_schema=settings,
-        requirements=dg.multiple_process_executor_requirements(),
-    )
-    def k8s_jobs(context: dg.InitExecutorContext) -> "Executor":
-        from tfr_assets.components.runs.held_apart import HeldApart
-
+    def create(context: dg.InitExecutorContext) -> "Executor":
         if not isinstance(context.instance.run_launcher, K8sRunLauncher):  # Dagster would fail for a missing attribute
             raise ConfigError(
                 f"{EXECUTOR_VARIABLE}=k8s needs the run launcher of dagster-k8s: write `run_launcher:` into "
                 "dagster.yaml as deploy/k8s/dagster.yaml has it"
             )
-        create = k8s_job_executor.executor_creation_fn
-        assert create
+        return _created(k8s_job_executor, context)
+
+    return _held_apart("k8s_jobs", k8s_job_executor, create)
+
+
+def _ray_jobs() -> dg.ExecutorDefinition:
+    """Returns dagster-ray's `ray_executor`, with all its settings, for runs that are held apart."""
+    from dagster_ray import ray_executor
+
+    def create(context: dg.InitExecutorContext) -> "Executor":
+        # without a number of processors, Ray starts every job on the head of the cluster
+        config: Mapping[str, Any] = context.executor_config
+        said = {name: value for name, value in config["ray"].items() if value is not None}
+        return _created(ray_executor, context._replace(executor_config={**config, "ray": {"num_cpus": 1, **said}}))
+
+    return _held_apart("ray_jobs", ray_executor, create)
+
+
+def _created(executor: dg.ExecutorDefinition, context: dg.InitExecutorContext) -> "Executor":
+    create = executor.executor_creation_fn
+    assert create
+    return create(context)
+
+
+def _held_apart(
+    name: str, executor: dg.ExecutorDefinition, create: "Callable[[dg.InitExecutorContext], Executor]"
+) -> dg.ExecutorDefinition:
+    settings: Any = executor.config_schema
+
+    @dg.executor(name=name, config_schema=settings, requirements=dg.multiple_process_executor_requirements())
+    def held_apart(context: dg.InitExecutorContext) -> "Executor":
+        from tfr_assets.components.runs.held_apart import HeldApart
+
         return HeldApart(create(context))
 
-    return k8s_jobs
+    return held_apart

@@ -44,13 +44,13 @@ def choose_slices(
 
     if missing not in ("raise", "allow"):
         raise ConfigError(f"missing_slices={missing!r}: use 'raise' or 'allow'")
-    order = known if known else Slices(values=tuple(sorted(there))) if there else None
-    if order is None:
+    if not known and not there:
         raise StaleError(f"no slice of dataset {name!r} is there yet; run `tfr run {name} --slices all` first")
+    keys = known.all_keys() if known else sorted(there)
     if slices is None:
-        found = [key for key in order.all_keys() if key in there]
+        found = [key for key in keys if key in there]
     else:
-        chosen = order.choose(_said(slices), order.all_keys())
+        chosen = (known or Slices(folder=name)).choose(_said(slices), keys)
         gone = [key for key in chosen if key not in there]
         if gone and missing == "raise":
             more = ", …" if len(gone) > _SHOWN else ""

@@ -83,7 +83,7 @@ class Inventory:
             ValueError: It gave something else, as do KeyError, TypeError, AttributeError and OSError.
         """
         source = dict(values["source"])
-        splits, files = source.pop("splits"), source.pop("files")
+        splits, files = source.pop("splits"), source.pop("files", None)
         inventory = cls(
             source=Source(**source, splits=splits and Splits(**splits), files=None if files is None else tuple(files)),
             files=tuple(SourceFile.from_json(file) for file in values["files"]),
