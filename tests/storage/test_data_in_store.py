@@ -417,3 +417,34 @@ def test_a_store_that_refuses_in_the_middle_is_said_once_and_the_next_run_comple
     again = project.refresh("sales", SHARDS)
     assert again.ok, again.problems()
     assert ids(f"{url}/sales") == list(range(ROWS))
+
+
+def test_sensors_and_schedules_look_at_the_store(one_bucket: str, make_project: Callable[..., Project]) -> None:
+    project = make_project("there", one_bucket)
+    project.table("sales", rows())
+    project.dataset("sales", shards=SHARDS, schedule="0 6 * * *")
+
+    def look(cursor: str | None = None) -> tuple[str | None, str]:
+        sensor = project.repository().get_sensor_def("sales_current")
+        with dg.build_sensor_context(instance=project.instance, cursor=cursor) as context:
+            ticked = sensor.evaluate_tick(context)
+        return ticked.cursor, ticked.skip_message or ""
+
+    def requested() -> list[dg.RunRequest]:
+        with dg.build_schedule_context(instance=project.instance) as context:
+            return list(
+                project.repository().get_schedule_def("sales_schedule").evaluate_tick(context).run_requests or []
+            )
+
+    assert look() == (None, "nothing was materialized yet")
+    (request,) = requested()
+    ran = project.run("Refresh_sales", KEYS, tags=dict(request.tags))
+    assert ran.ok, ran.problems()
+    forget(project)
+    assert requested() == []
+    cursor, said = look()
+    assert said == "All 3 shards are those of the current settings and raw data"
+    ObjectFolder(f"{one_bucket}/sales").delete(["shards/sales-train.tfrecord-00001-of-00003"])
+    cursor, said = look(cursor)
+    assert said.startswith("Of 3 shards, 1 missing: train-00001-of-00003")
+    assert len(requested()) == 1

@@ -14,7 +14,6 @@ import hashlib
 import os
 import re
 import shutil
-import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -22,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tfr_assets.errors import SourceError
-from tfr_assets.storage.locks import hold_lock
+from tfr_assets.storage.locks import hold_lock, if_abandoned, make_locked_file
 from tfr_assets.storage.objects.folder import ObjectFolder, Stat
 from tfr_assets.storage.objects.publish import create_alone
 from tfr_assets.storage.objects.ranges import chunks_of
@@ -33,6 +32,7 @@ _AT_ONCE = 16  # requests for small files
 _AT_A_TIME = 8 << 20  # bytes of a file that is sent with one request
 _RECORDS = re.compile(r".+\.tfrecord(-\d{5}-of-\d{5})?")
 _LATER = re.compile(r".+\.(idx|parquet)")
+_FETCHED = ".fetched"  # how names of files end that are being fetched
 _TIMES = 2**29  # as many even seconds as every file system knows
 _MANIFEST = re.compile(r"(.*/)?manifest/[^/]+\.json")
 
@@ -246,29 +246,30 @@ def _take(objects: ObjectFolder, folder: Path, there: Mapping[str, Stat]) -> Non
 
 
 def _stand(path: Path, stat: Stat) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
-    temporary.touch()
-    os.truncate(temporary, stat.size)
-    _mark(temporary, stat.etag, is_copy=False)
-    temporary.replace(path)
+    with _replacing(path) as temporary:
+        os.truncate(temporary, stat.size)
+        _mark(temporary, stat.etag, is_copy=False)
 
 
 def _write(path: Path, content: Iterator[bytes | memoryview], etag: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
-    try:
+    with _replacing(path) as temporary:
         with temporary.open("wb") as file:
             for chunk in content:
                 file.write(chunk)
         _mark(temporary, etag)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Makes a file, which takes the place of another if the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = make_locked_file(path.parent, f".{path.name[:100]}.", _FETCHED)
+    try:
+        yield temporary
         temporary.replace(path)
     finally:
+        os.close(descriptor)
         temporary.unlink(missing_ok=True)
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.fetched")
 
 
 def _empty(path: Path) -> None:
@@ -301,11 +302,16 @@ def _seconds(etag: str) -> int:
 
 
 def _files_in(folder: Path) -> set[str]:
+    """Returns the files in a folder, after what killed processes have left there is removed."""
     found = set()
     for above, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         here = Path(above).relative_to(folder)
         found |= {(here / name).as_posix() for name in names if not name.startswith(".")}
+        for stray in (Path(above, name) for name in names if name.startswith(".") and name.endswith(_FETCHED)):
+            with if_abandoned(stray) as abandoned:
+                if abandoned:
+                    stray.unlink(missing_ok=True)
     return found
 
 
