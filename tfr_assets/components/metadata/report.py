@@ -129,7 +129,7 @@ def _was_just_written(look: Look, words: str) -> bool:
     """Whether a page with these words was written a moment ago."""
     path = look.dataset.layout.report
     with suppress(OSError):
-        age = time.time() - path.stat().st_mtime
+        age = time.time() - path.stat().st_ctime  # its time of change is the object's, where it stands in for one
         return 0 <= age < _PAUSE * len(look.current.shard_keys) and words.encode() in path.read_bytes()
     return False
 
