@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -140,6 +141,22 @@ def test_a_worker_that_is_killed_does_not_hang_the_run_and_the_next_one_complete
     run = project.instance.get_runs(dg.RunsFilter(job_name=f"Refresh_{name}"))[0]
     assert run.status is dg.DagsterRunStatus.SUCCESS
     assert len(files_of(project, name)) == SHARDS
+
+
+def test_a_broker_that_stops_while_workers_are_asked_leaves_unknown_what_they_do(redis: Redis) -> None:
+    from dagster_celery.make_app import make_app
+
+    from tfr_assets.components.runs.celery.lost import Workers as Asked
+    from tfr_assets.components.runs.celery.settings import app_arguments
+
+    asked = Asked(make_app(app_arguments()))
+    assert asked.look("nobody")[1] == set()
+    again = Asked(asked._app)
+    stop = threading.Timer(0.5, redis.stop)  # an answer is waited for longer than that
+    stop.start()
+    assert again.look("nobody")[1] is None
+    stop.join()
+    redis.start()
 
 
 def test_a_broker_that_is_restarted_delays_the_run(

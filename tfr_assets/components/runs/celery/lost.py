@@ -27,6 +27,8 @@ class Workers:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
+        # what the broker's own client raises, which Celery passes on while it waits for answers
+        self._broken: tuple[type[Exception], ...] = app.connection_for_write().connection_errors
         self._active: dict[str, tuple[float, set[str] | None]] = {}
         self.lost = False  # whether a step was, so that the run will fail
         self.progress = time.monotonic()  # when a step was last taken, or seen to be worked on
@@ -43,7 +45,7 @@ class Workers:
     def _ask(self, worker: str) -> set[str] | None:
         try:
             said = self._app.control.inspect([worker], timeout=_TIMEOUT).active()
-        except (OperationalError, OSError):  # the broker restarts
+        except (OperationalError, OSError, *self._broken):  # the broker restarts
             return None
         return {task["id"] for task in (said or {}).get(worker, ())}
 
