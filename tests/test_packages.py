@@ -1,5 +1,6 @@
 """Without Dagster, or without TensorFlow, all works that needs neither; the rest says in one line what to install."""
 
+import os
 import re
 import subprocess
 import sys
@@ -53,7 +54,8 @@ assert sum(len(batch["id"]) for batch in tfr_assets.read("./rows", reader="colum
 def python(code: str, blocked: tuple[str, ...], folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     script = _REFUSE.format(blocked=set(blocked)) + code
     command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    own = {"TFR_DATA": "", "TFR_PROJECT": ""}  # set but empty counts as unset: other tests leave theirs to their end
+    return subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False)
 
 
 def tfr(blocked: tuple[str, ...], folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
