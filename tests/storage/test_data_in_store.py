@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +21,11 @@ from tests.storage.conftest import client
 from tests.storage.servers import SECRET, Between
 from tests.storage.test_write_to_store import contents
 from tests.waiting import wait_for
-from tfr_assets.layout import shard_keys
+from tfr_assets.layout import Layout, shard_keys
 from tfr_assets.storage.objects.folder import ObjectFolder
+from tfr_assets.storage.run_lock import hold_folder
+from tfr_assets.urls import mirror_of
+from tfr_assets.writing.appended import append_slice, appended_files
 
 ROWS, SHARDS = 300, 3
 KEYS = shard_keys("train", SHARDS)
@@ -344,6 +348,48 @@ def test_slices(one_bucket: str, make_project: Callable[..., Project], monkeypat
     assert ids("sales") == [*range(ROWS), *range(1000, 1000 + ROWS)]
     us = [n for batch in tfr_assets.batches("sales", 100, slices="us") for n in batch["id"].tolist()]
     assert us == list(range(1000, 1000 + ROWS))
+
+
+_HOLD = """
+import sys
+from pathlib import Path
+from tests.waiting import wait_for
+from tfr_assets.storage.atomic import write_atomically
+from tfr_assets.storage.run_lock import hold_folder
+from tfr_assets.urls import mirror_of
+
+folder, said = mirror_of(sys.argv[1]), Path(sys.argv[2])
+with hold_folder(folder):
+    (said / "holds").touch()
+    wait_for((said / "end").exists, 60)
+    write_atomically(folder / "news.json", b"{}")
+"""
+
+
+def test_machines_that_settle_something_together_wait_for_each_other(
+    one_bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, other = f"{one_bucket}/sales/slices", os.environ | {"TFR_SPOOL": str(tmp_path / "other")}
+    monkeypatch.setenv("TFR_SPOOL", str(tmp_path / FORGET))
+    folder = mirror_of(url)
+    process = subprocess.Popen([sys.executable, "-c", _HOLD, url, str(tmp_path)], env=other)
+    wait_for((tmp_path / "holds").exists)
+    threading.Timer(2, (tmp_path / "end").touch).start()  # longer than it takes to find that nobody holds it
+    with hold_folder(folder):
+        assert (tmp_path / "end").exists()
+        assert (folder / "news.json").read_bytes() == b"{}"
+    assert process.wait(60) == 0
+
+
+def test_a_file_gets_into_one_slice_whichever_machine_appends_it(
+    one_bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for machine, key in (("here", "000001"), ("there", None)):
+        monkeypatch.setenv("TFR_SPOOL", str(tmp_path / machine))
+        layout = Layout.of("sales", mirror_of(one_bucket))
+        assert append_slice(layout, ["raw/1.csv", "raw/2.csv"]) == key
+    assert append_slice(layout, ["raw/2.csv", "raw/3.csv"]) == "000002"
+    assert appended_files(layout.of_slice("000002")) == ("raw/3.csv",)
 
 
 def compared_slices(files: dict[str, bytes]) -> dict[str, bytes]:

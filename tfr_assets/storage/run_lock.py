@@ -1,20 +1,24 @@
-"""One run at a time in a folder: a lock of the kernel on this machine, a lease where the folder lies in a store."""
+"""One at a time in a folder: a lock of the kernel on this machine, a lease where the folder lies in a store."""
 
 import os
 import re
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tfr_assets.storage.locks import lock, unlock
+from tfr_assets.storage.locks import hold_lock, lock, unlock
+from tfr_assets.storage.mirror import catch_up
 from tfr_assets.storage.objects.folder import ObjectFolder
 from tfr_assets.storage.objects.lease import HeldError, hold_lease
 from tfr_assets.storage.objects.multipart import abort_uploads
 from tfr_assets.storage.objects.store import store_of
 from tfr_assets.urls import url_of
 
+_SHORT = ".short.lock"  # beside the lock of a run, which is held for long
+_POLL_SECONDS = 0.2
 _OF_ONE = r"(?!slices/).*"  # keys of what a run works on: a slice's are those of another run
 
 
@@ -54,6 +58,35 @@ def try_lock(path: Path, run_id: str) -> Held | str:
     with suppress(OSError):  # it only serves the message; the disk may be full
         os.pwrite(file, run_id.encode(), 0)
     return Held(partial(unlock, file), lambda: None)
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder while the block runs, and waits for it; what others have written there is seen then.
+
+    Args:
+        folder: It is there, or stands in for what lies in a store.
+
+    Raises:
+        OSError: It cannot be locked.
+        WriteError, SourceError: The store refused.
+        ConfigError: It cannot be opened as it is configured.
+    """
+    url = url_of(folder)
+    if url is None:
+        with hold_lock(folder):
+            yield
+        return
+    with ExitStack() as held:
+        while True:
+            try:
+                lease = held.enter_context(hold_lease(ObjectFolder(url), _SHORT))
+                break
+            except HeldError:
+                time.sleep(_POLL_SECONDS)
+        catch_up(folder)
+        yield
+        lease.check()
 
 
 def _lease(folder: ObjectFolder, key: str) -> Held | str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tfr_assets.errors import StaleError
 from tfr_assets.layout import APPENDED, Layout
 from tfr_assets.storage.atomic import make_folder, refusals, write_atomically
-from tfr_assets.storage.locks import hold_lock
+from tfr_assets.storage.run_lock import hold_folder
 from tfr_assets.storage.sealed import seal, unseal
 
 
@@ -55,7 +55,7 @@ def append_slice(layout: Layout, files: Iterable[str]) -> str | None:
     """
     with refusals(layout.slices):
         make_folder(layout.slices)
-        with hold_lock(layout.slices):
+        with hold_folder(layout.slices):
             new = sorted(set(files) - files_of_all(layout))
             if not new:
                 return None

@@ -6,7 +6,7 @@ from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.records.schema.joint import joint_spec
 from tfr_assets.sources import Inventory
 from tfr_assets.storage.atomic import refusals
-from tfr_assets.storage.locks import hold_lock
+from tfr_assets.storage.run_lock import hold_folder
 from tfr_assets.writing.dataset import Dataset
 from tfr_assets.writing.plan import plan_features
 
@@ -29,7 +29,7 @@ def settle_features(dataset: Dataset, features: FeatureSpec) -> None:
     from tfr_assets.writing.shard import describes, save_feature_spec  # bring the kernels, which a sensor does not need
 
     raw = dataset.layout.raw
-    with refusals(raw), hold_lock(dataset.layout.folder.parent):
+    with refusals(raw), hold_folder(dataset.layout.folder.parent):
         _check_fits(dataset, features)
         if not describes(raw, features):
             save_feature_spec(raw, features, [])
