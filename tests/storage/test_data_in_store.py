@@ -283,6 +283,11 @@ def test_commands_take_the_names_of_datasets(
         done = command(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         assert spool not in done.stdout + done.stderr and SECRET not in done.stdout + done.stderr
+    files = f"{url}/shards/sales-train.tfrecord-00000-of-00003"
+    for before, after, same in (("sales", url, True), (url, "sales", True), (files, url, False), (url, files, False)):
+        compared = command("diff", before, after, "--json")
+        assert compared.returncode == (0 if same else 1), compared.stderr
+        assert json.loads(compared.stdout)["splits"][0]["kept"] == (ROWS if same else ROWS // SHARDS)
     listed = command("list", "--json")
     assert '"shards_written": 3' in listed.stdout and f'"folder": "{url}"' in listed.stdout
     ObjectFolder(url).delete(["shards/sales-train.tfrecord-00001-of-00003"])
@@ -303,8 +308,7 @@ def test_functions_take_the_names_of_datasets(
     monkeypatch.setenv("TFR_DATA", one_bucket)
     monkeypatch.chdir(tmp := project.root.parent)
     assert ids("sales") == list(range(ROWS))
-    with pytest.raises(tfr_assets.ConfigError, match="by number from local files only"):
-        tfr_assets.open("sales")
+    assert tfr_assets.open("sales").take([ROWS - 1, 0])["id"].tolist() == [ROWS - 1, 0]
     assert [n for batch in tfr_assets.read("sales", batch_size=100) for n in batch["id"].numpy()] == list(range(ROWS))
     assert [report.ok for report in tfr_assets.verify("sales")] == [True] * (SHARDS + 1)
     with pytest.raises(tfr_assets.ConfigError, match=f"there is no dataset 'other' in {one_bucket}"):

@@ -494,11 +494,13 @@ def adopt(path: Path, max_record_bytes: int | None, as_json: bool) -> None:
 
 
 @cli.command("diff")
-@click.argument("before", metavar="BEFORE", type=_Files(exists=True, path_type=Path))
-@click.argument("after", metavar="AFTER", type=_Files(exists=True, path_type=Path))
+@click.argument("before", metavar="BEFORE", type=_FilesOrUrl(exists=True, path_type=Path))
+@click.argument("after", metavar="AFTER", type=_FilesOrUrl(exists=True, path_type=Path))
 @as_json
-def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
+def compare_datasets(before: str | Path, after: str | Path, as_json: bool) -> None:
     """Show what changed between two datasets, folders or TFRecord files: features, and records by their content.
+
+    Each is the name of a dataset, a path, or the URL of one in an object store.
 
     Exit code: 0 they are the same, 1 they are not, 2 they cannot be compared.
     """
@@ -508,7 +510,7 @@ def compare_datasets(before: Path, after: Path, as_json: bool) -> None:
     try:
         found = compare(before, after)
     except (TfrError, MemoryError) as error:  # whose code would be that of a difference
-        click.echo(f"tfr: {str(error) or 'there is not enough memory for this'}", err=True)
+        click.echo(f"tfr: {named(str(error)) or 'there is not enough memory for this'}", err=True)
         sys.exit(2)
     if as_json:
         _print_json(as_document(found))

@@ -12,6 +12,9 @@ from tfr_assets.reading.locate.file_sets import CHOICES, split_of
 from tfr_assets.reading.locate.files import locate
 from tfr_assets.records.frames.marks import join_marks
 from tfr_assets.records.schema.features import Feature, FeatureSpec
+from tfr_assets.storage.atomic import refusals
+from tfr_assets.storage.mirror import catch_up
+from tfr_assets.urls import is_object_url, mirror_of
 
 _AT_ONCE = 4096  # records
 _SAID = {"kind", "shape", "arrow_type", "optional", "fill", "part", "sequence", "names"}
@@ -84,8 +87,8 @@ class Differences:
         return not self.features and all(split.is_same for split in self.splits)
 
 
-def compare(before: Path, after: Path) -> Differences:
-    """Compares two files, folders of files, or folders of datasets, split by split.
+def compare(before: str | Path, after: str | Path) -> Differences:
+    """Compares two files, folders of files, or folders of datasets, here or by URL, split by split.
 
     Records are read only where the manifests do not show already that they are the same; then 8 bytes a record stay in
     memory.
@@ -101,11 +104,14 @@ def compare(before: Path, after: Path) -> Differences:
     return Differences(tuple(_feature_changes(*specs)), splits)
 
 
-def _by_split(path: Path) -> dict[str, Dataset]:
+def _by_split(what: str | Path) -> dict[str, Dataset]:
+    path = mirror_of(str(what)) if is_object_url(what) else Path(what)
+    with refusals(path):
+        catch_up(path)
     for folder in (path, *(path / choice for choice in CHOICES)):
         if splits := {split_of(manifest.stem) for manifest in (folder / "manifest").glob("*.json")}:
             return {split: Dataset(locate(path, split=split)) for split in sorted(splits)}
-    return {"": Dataset(locate(path))}
+    return {"": Dataset(locate(what))}
 
 
 def _feature_changes(before: FeatureSpec, after: FeatureSpec) -> Iterator[FeatureChange]:
