@@ -13,6 +13,7 @@ import pytest
 import tfr_assets
 from tests.storage.servers import Between
 from tfr_assets.errors import ConfigError, DamagedFile, OutOfRange, SourceError, StaleError
+from tfr_assets.reading.access.dataset import Dataset
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.objects.folder import ObjectFolder
 
@@ -95,11 +96,18 @@ def test_pickled_it_is_opened_again(url: str) -> None:
         pickle.loads(pickle.dumps(opened))
 
 
+_inherited: list[Dataset] = []  # by processes that are forked
+
+
+def _record(number: int) -> object:
+    return _inherited[0][number]
+
+
 def test_a_forked_process_says_that_it_cannot(url: str) -> None:
-    opened = tfr_assets.open(url, columns=["id"])
-    assert opened[17] == {"id": 17}
+    _inherited[:] = [tfr_assets.open(url, columns=["id"])]
+    assert _record(17) == {"id": 17}
     with get_context("fork").Pool(1) as pool, pytest.raises(ConfigError, match="start processes by 'spawn'"):
-        pool.apply_async(opened.__getitem__, [5]).get(20)
+        pool.apply_async(_record, [5]).get(60)
 
 
 @pytest.mark.parametrize("touched", [False, True])

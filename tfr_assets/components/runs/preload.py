@@ -39,6 +39,7 @@ MODULES = (
     "tfr_assets.writing.merged",
     "tfr_assets.writing.raw",
     "tfr_assets.writing.shard",
+    "tfr_assets.writing.slices.fits",
     "dagster._core.storage.asset_check_execution_record",
     "tfr_assets.writing.outdated",
     "fsspec.core",
