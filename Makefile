@@ -23,7 +23,7 @@ ui: $(VENV)/.samples ## open the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/python -m tfr_assets.cli.ui $${PORT:-3000}
 
 test: $(VENV)/.dev ## run all tests
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 torture: $(VENV)/.dev ## crashes, kills, full disks, flipped bits at random, for minutes; prints its seed
 	@export TFR_TORTURE_SEED=$${TFR_TORTURE_SEED:-$$(date +%s)} TFR_TORTURE_SECONDS=$${TFR_TORTURE_SECONDS:-10}; \
@@ -67,6 +67,7 @@ $(VENV)/.created:
 
 $(VENV)/.samples: $(VENV)/.created pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[samples]'
+	@$(BIN)/python -m tfr_assets.compile_kernels
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.samples

@@ -11,8 +11,8 @@ import tfr_assets
 
 PACKAGE = Path(tfr_assets.__file__).parent
 ROOMS = [  # from the top down
-    "cli", "definitions", "defs", "components", "bench", "reading", "writing", "samples", "pictures", "sources",
-    "records", "storage",
+    "cli", "compile_kernels", "definitions", "defs", "components", "bench", "reading", "writing", "samples", "pictures",
+    "sources", "records", "storage",
 ]  # fmt: skip
 SHARED = {"layout", "errors", "option_groups", "packages", "processes", "project", "units", "urls"}
 # Folders and modules of a room, from the bottom up: each imports only those before it. Its other modules come last.

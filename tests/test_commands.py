@@ -12,6 +12,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -24,14 +26,14 @@ from tests.documents import PAGES, ROOT, blocks, pages_with
 from tests.waiting import wait_for
 from tfr_assets import TFRecordDataset
 
-# Commands that other tests run, or hold what they do: in this module, in tests/test_installed.py and test_packages.py.
+# Commands that other tests run, or hold what they do: here, in test_installed.py, test_packages.py and storage/.
 ELSEWHERE = {
     "make run", "make ui", "pip install path/to/tfr-assets", "pip install --no-deps path/to/tfr-assets",
-    "tfr run events --slices last",
+    "tfr run events --slices last", "tfr list s3://lake/team",
     'pip install "pyarrow>=18" "numba>=0.61,<0.69" "numpy>=1.26" "pydantic>=2.10" "click>=8.1" "rich>=13.7" '
     '"tensorflow>=2.20,<2.22"',
 }  # fmt: skip
-# What takes minutes; here it measures less.
+# What takes minutes; here it measures less, or fewer records with the same options, and once for all pages.
 SHORTER = {
     "tfr bench readers": "--only columnar --only vectorized --repeats 1",
     "tfr bench writers": "--only sharded_threads --only single_writer_queue --rows 50000 --repeats 1",
@@ -225,28 +227,43 @@ def served(project: Path, ran: str) -> Iterator[str]:
     process.wait()
 
 
+@pytest.fixture(scope="module")
+def measured() -> set[str]:
+    """The measurements that a page before has shown already."""
+    return set()
+
+
 @pytest.mark.parametrize("page", pages_with("sh", "python"), ids=lambda page: page.stem)
-def test_what_a_page_shows_runs(page: Path, project: Path, ran: str, served: str) -> None:
+def test_what_a_page_shows_runs(page: Path, project: Path, ran: str, served: str, measured: set[str]) -> None:
     (project / "raw").mkdir(exist_ok=True)
     sales = pd.DataFrame({"id": range(400), "price": [n / 4 for n in range(400)]})
     sales.to_parquet(project / "raw" / "sales.parquet")
     shutil.rmtree(project / "tfr_assets" / "defs" / "sales", ignore_errors=True)
-    for block in blocks(page):
-        if block.language == "sh":
-            run(["bash", "-euo", "pipefail", "-c", "\n".join(map(shortened, block.text.splitlines()))], project)
-        elif block.language == "python":
-            run([sys.executable, "-c", python_before(page, block.text).replace("https://example.org", served)], project)
+    shown = [block for block in blocks(page) if block.language in ("sh", "python")]
+    for language, following in groupby(shown, attrgetter("language")):
+        texts = [block.text for block in following]
+        if language == "sh":
+            for text in texts:
+                lines = [shortened(line, measured) for line in text.splitlines()]
+                run(["bash", "-euo", "pipefail", "-c", "\n".join(lines)], project)
+        else:  # one after the other in one process, which is that of a reader who tries them all
+            run([sys.executable, "-c", python_until(page, texts[-1]).replace("https://example.org", served)], project)
 
 
-def shortened(line: str) -> str:
+def shortened(line: str, measured: set[str]) -> str:
     command = line.partition("#")[0].strip()
     if command in ELSEWHERE:
         return ":"
-    more = next((more for start, more in SHORTER.items() if command.startswith(start) and "--only" not in command), "")
-    return f"{command} {more}" if more else line
+    more = next((more for start, more in SHORTER.items() if command.startswith(start)), "")
+    if not more:
+        return line
+    if command in measured:
+        return ":"
+    measured.add(command)
+    return f"{command.replace(' flights ', ' digits ')} {more}"
 
 
-def python_before(page: Path, text: str) -> str:
+def python_until(page: Path, text: str) -> str:
     """Returns a block with those of its page that come before it, whose names it uses."""
     parts = [block.text for block in blocks(page) if block.language == "python"]
     return "\n".join(parts[: parts.index(text) + 1])

@@ -110,6 +110,24 @@ def shop(tmp_path_factory: pytest.TempPathFactory, python: Path) -> Shop:
     return shop
 
 
+def test_kernels_are_compiled_when_an_environment_is_made(python: Path, tmp_path: Path) -> None:
+    def said_by(*arguments: str) -> str:
+        command = [python, *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, env=_environment(), cwd=tmp_path
+        ).stderr
+
+    said_by("-m", "tfr_assets.compile_kernels")
+    uses = """
+        import pyarrow as pa, tfr_assets
+        tfr_assets.write(pa.table({"n": [1, 2], "t": ["a", "b"]}), "two", shards=1)
+        assert sum(map(len, (batch["n"] for batch in tfr_assets.batches("two/")))) == 2
+        assert len(list(tfr_assets.read("two/", 1))) == 2 and tfr_assets.open("two/")[1]["n"] == 2
+        tfr_assets.verify("two/")
+    """
+    assert "compiling" not in said_by("-c", textwrap.dedent(uses))
+
+
 def test_the_wheel_holds_the_library_alone(python: Path) -> None:
     code = "import tfr_assets, pathlib; print(*pathlib.Path(tfr_assets.__file__).parent.iterdir())"
     # -P: not from the working directory

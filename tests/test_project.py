@@ -10,6 +10,7 @@ from tfr_assets.errors import ConfigError
 from tfr_assets.layout import data_root
 from tfr_assets.project import current_project, find_project
 from tfr_assets.reading.locate.files import locate
+from tfr_assets.urls import place_of
 
 CONFIGURED = '[tool.dg.project]\nroot_module = "sales_data"\n'
 
@@ -33,6 +34,37 @@ def test_the_nearest_project_above_the_working_directory(elsewhere: Path, monkey
     assert (project.defs_module, project.definitions_module) == ("sales_data.defs", "sales_data.definitions")
     assert project.location == elsewhere.name
     assert data_root() == elsewhere / "data"
+
+
+def test_a_project_says_where_its_data_lies_unless_the_environment_does(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFR_SPOOL", str(elsewhere / "spool"))
+    (elsewhere / "inner").mkdir()
+    monkeypatch.chdir(elsewhere / "inner")
+    for said, is_at in (("s3://lake/team", "s3://lake/team"), ("../shared", f"{elsewhere}/../shared"), ("/a", "/a")):
+        (elsewhere / "pyproject.toml").write_text(f"{CONFIGURED}[tool.tfr-assets]\ndata = '{said}'\n")
+        assert place_of(data_root()) == place_of(data_root(elsewhere)) == is_at
+    assert data_root(elsewhere / "inner") == elsewhere / "inner" / "data"
+    monkeypatch.setenv("TFR_DATA", "s3://other")
+    assert place_of(data_root()) == place_of(data_root(elsewhere)) == "s3://other"
+    monkeypatch.setenv("TFR_DATA", "")
+    assert data_root() == Path("/a")
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ("data = 3", r"expected a folder or a URL, such as 's3://lake/team'; found 3"),
+        ("dta = 's3://lake'", r"dta: .*data"),
+        ("data = 'ftp://lake'", r"\[tool.tfr-assets\] data: ftp://lake: must be a URL that begins with s3://"),
+        ("data = 's3://me:secret@lake'", r"\[tool.tfr-assets\] data: s3://…@lake: a URL must hold no credentials"),
+    ],
+)
+def test_what_a_project_says_wrongly_of_its_data_is_told(elsewhere: Path, says: str, told: str) -> None:
+    (elsewhere / "pyproject.toml").write_text(f"{CONFIGURED}[tool.tfr-assets]\n{says}\n")
+    with pytest.raises(ConfigError, match=told):
+        data_root()
 
 
 def test_what_is_configured_beside_the_package(elsewhere: Path) -> None:

@@ -1,6 +1,6 @@
 """Where everything of a dataset lies, and what its files are called.
 
-    data/                                       $TFR_DATA, a folder or a URL, or `data` beside the project
+    data/                                       $TFR_DATA, a folder or a URL; else the project's setting, or `data`
     └── flights/
         ├── .lock                               locked by the run that works on the dataset
         ├── report.html                         all of it on one page, for people
@@ -34,7 +34,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.project import find_project
+from tfr_assets.project import data_setting, find_project
 from tfr_assets.urls import mirror_of
 
 DATA_VARIABLE = "TFR_DATA"
@@ -47,7 +47,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 
 
 def data_root(project: Path | None = None) -> Path:
-    """Returns the folder of all datasets: `$TFR_DATA`, else `data` in the project, else in the working directory.
+    """Returns the folder of all datasets: `$TFR_DATA`, else what the project's `pyproject.toml` says.
+
+    Where neither says anything, it is the folder `data` in the project, else in the working directory.
 
     Where that is the URL of an object store, it is the folder of this machine that stands in for it: see `urls`.
 
@@ -55,23 +57,25 @@ def data_root(project: Path | None = None) -> Path:
         project: The project's folder; None: the current project's.
 
     Raises:
-        ConfigError: `$TFR_DATA` is no such URL, but looks like one.
+        ConfigError: That is no such URL, but looks like one; or what the project says cannot be understood.
     """
     if value := os.environ.get(DATA_VARIABLE):  # set but empty counts as unset
-        if "://" in value:
-            return _mirror(value)
-        return Path(value).expanduser().absolute()
+        return _folder(value, Path.cwd(), DATA_VARIABLE)
     if project is None:
         found = find_project()
-        project = found.root if found else Path.cwd()
-    return project / "data"
+        if found is None:
+            return Path.cwd() / "data"
+        project = found.root
+    return _folder(data_setting(project) or "data", project, f"{project / 'pyproject.toml'}: [tool.tfr-assets] data")
 
 
-def _mirror(url: str) -> Path:
+def _folder(said: str, base: Path, where: str) -> Path:
+    if "://" not in said:
+        return base.absolute() / Path(said).expanduser()
     try:
-        return mirror_of(url)
+        return mirror_of(said)
     except ConfigError as error:
-        raise ConfigError(f"{DATA_VARIABLE}: {error}") from error
+        raise ConfigError(f"{where}: {error}") from error
 
 
 @dataclass(frozen=True)

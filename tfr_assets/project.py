@@ -2,7 +2,12 @@
 
 A project is a folder with a `pyproject.toml` that has `[tool.dg.project]`, or with a `dg.toml` that has `[project]`:
 https://docs.dagster.io/api/clis/dg-cli/dg-cli-configuration. `$TFR_PROJECT`, which `tfr --project` sets, names
-another one. Imports nothing heavy: training code asks where data lies, too.
+another one. What our own part of it is set to stands in its `pyproject.toml`, too:
+
+    [tool.tfr-assets]
+    data = "s3://lake/team"
+
+Imports nothing heavy: training code asks where data lies, too.
 """
 
 import importlib.util
@@ -10,14 +15,16 @@ import os
 import sys
 import tomllib
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-from tfr_assets.errors import ConfigError
+from tfr_assets.errors import ConfigError, suggestion
 
 PROJECT_VARIABLE = "TFR_PROJECT"
 _FILES = {"dg.toml": ("project",), "pyproject.toml": ("tool", "dg", "project")}
+_SETTINGS_FILE, _SETTINGS = "pyproject.toml", ("tool", "tfr-assets")
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,37 @@ def current_project() -> Project:
         return found
     raise ConfigError(
         f"there is no Dagster project in {Path.cwd()} or above it. Go to the project's folder, or name it: "
-        "tfr --project FOLDER. `create-dagster project NAME` makes a new one"
+        "tfr --project FOLDER. `pip install create-dagster`, then `create-dagster project NAME`, makes a new one"
     )
+
+
+def data_setting(root: Path) -> str | None:
+    """Returns where a project says that its data lies, a folder or a URL; None: it says nothing.
+
+    Args:
+        root: The project's folder.
+
+    Raises:
+        ConfigError: What it says of us cannot be understood.
+    """
+    path = root / _SETTINGS_FILE
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _data_setting(path, (status.st_mtime_ns, status.st_size))
+
+
+@lru_cache(maxsize=32)
+def _data_setting(path: Path, _state: tuple[int, int]) -> str | None:
+    settings = _table(path, _SETTINGS) or {}
+    where = f"{path}: [{'.'.join(_SETTINGS)}]"
+    if unknown := next((name for name in settings if name != "data"), None):
+        raise ConfigError(f"{where} {unknown}: {suggestion(unknown, ['data'], 'there is only')}")
+    data = settings.get("data")
+    if data is not None and not (isinstance(data, str) and data):
+        raise ConfigError(f"{where} data: expected a folder or a URL, such as 's3://lake/team'; found {data!r}")
+    return data
 
 
 def _project_in(folder: Path) -> Project | None:

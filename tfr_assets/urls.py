@@ -23,6 +23,8 @@ SCHEMES = {"s3": ("AWS_",), "gs": ("GOOGLE_",), "az": ("AZURE_",)}
 SPOOL_VARIABLE = "TFR_SPOOL"
 _BUCKET = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._-]*")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_AZURE_ACCOUNTS = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_ACCOUNT_NAME")
 _LONGEST = 255  # bytes of a file's name
 
 
@@ -65,18 +67,27 @@ def endpoint_of(settings: Mapping[str, str] = os.environ) -> str | None:
 def mirror_of(url: str) -> Path:
     """Returns the folder of this machine that stands in for what lies below a URL. Makes nothing.
 
-    Two servers that know a bucket of the same name get a folder each.
+    Two servers, or accounts, that know a bucket of the same name get a folder each.
 
     Raises:
         ConfigError: It is no URL of an object store, holds credentials, or is too long for a folder's name.
     """
     bucket, path = split_url(url)
     name = quote(f"{bucket}/{path}".rstrip("/"), safe="")
-    if endpoint := endpoint_of() if bucket.startswith("s3://") else None:
-        name += "@" + hashlib.sha256(endpoint.rstrip("/").encode()).hexdigest()[:8]
+    if server := _server_of(bucket):
+        name += "@" + hashlib.sha256(server.rstrip("/").encode()).hexdigest()[:8]
     if len(name) > _LONGEST:
         raise ConfigError(f"{url}: is too long for the name of a folder that stands in for it; use a shorter prefix")
     return _spool() / name
+
+
+def _server_of(bucket: str) -> str | None:
+    """Returns what tells buckets of the same name apart; None: nothing has to."""
+    if bucket.startswith("s3://"):
+        return endpoint_of()
+    if bucket.startswith("az://"):
+        return "/".join(filter(None, map(os.environ.get, (*_AZURE_ENDPOINTS, *_AZURE_ACCOUNTS)))) or None
+    return None
 
 
 def url_of(path: Path) -> str | None:
@@ -113,6 +124,11 @@ def named(text: str) -> str:
 def _first_part(text: str) -> tuple[str, str]:
     found = re.match(r"[A-Za-z0-9%@._~-]+", text)
     return (found[0], text[found.end() :]) if found else ("", text)
+
+
+def scans_folder() -> Path:
+    """Returns the folder of this machine in which is kept what was found in files of other origin by URL."""
+    return _spool().parent / "foreign"
 
 
 def _spool() -> Path:

@@ -14,7 +14,7 @@ from tfr_assets.packages import is_installed
 
 _BATCH = 4096
 _ROWS = 60_000  # in PyTorch: the peer takes seconds for them
-_IMAGES, _IMAGE_BATCH = 2_000, 32
+_IMAGES, _IMAGE_BATCH = 6_000, 32  # some hundred MB: an epoch is to take longer than its beginning
 
 
 def measure_peers(folder: Path) -> list[Line]:

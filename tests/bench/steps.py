@@ -96,26 +96,24 @@ def _measure_commands(home: Path) -> list[Line]:
 def _measure_make_run(home: Path) -> Line:
     """Measures what `make run` runs once everything is installed: all five bundled datasets, of which nothing is there.
 
-    That is first without compiled kernels, as after an installation, then with these.
+    Kernels are compiled before, as the installation does.
     """
-    seconds = []
-    for number in range(2):
-        fresh = home / str(number)
-        fresh.mkdir(parents=True)
-        shutil.copy(_ROOT / "dagster.yaml", fresh)
-        commands = (("run", "--readers", "flights"), ("run", "tones", "topics", "mixed", "digits"))
-        seconds.append(sum(_seconds(fresh, *command, NUMBA_CACHE_DIR=str(home / "kernels")) for command in commands))
-    first, again = seconds
-    detail = f"{again:.0f} s where kernels are compiled already"
-    return Line("make run after installation, five datasets", f"{first:.0f} s", "≤ 60 s", first <= 60, detail)
+    home.mkdir()
+    shutil.copy(_ROOT / "dagster.yaml", home)
+    kernels = {"NUMBA_CACHE_DIR": str(home / "kernels")}
+    compiling = _seconds(home, module="tfr_assets.compile_kernels", **kernels)
+    commands = (("run", "--readers", "flights"), ("run", "tones", "topics", "mixed", "digits"))
+    seconds = sum(_seconds(home, *command, **kernels) for command in commands)
+    detail = f"installing compiles kernels in {compiling:.0f} s"
+    return Line("make run after installation, five datasets", f"{seconds:.0f} s", "≤ 60 s", seconds <= 60, detail)
 
 
-def _seconds(home: Path, *arguments: str, **variables: str) -> float:
+def _seconds(home: Path, *arguments: str, module: str = "tfr_assets.cli", **variables: str) -> float:
     own = {"DAGSTER_HOME": str(home), "TFR_DATA": str(home / "data"), "TFR_PROJECT": str(_ROOT)} | variables
     environment = os.environ | own | {"PYTHONPATH": str(_ROOT)}
     started = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "tfr_assets.cli", *arguments], cwd=home, env=environment, check=True, capture_output=True
+        [sys.executable, "-m", module, *arguments], cwd=home, env=environment, check=True, capture_output=True
     )
     return time.perf_counter() - started
 

@@ -13,6 +13,7 @@ import dagster as dg
 import yaml
 
 import tfr_assets
+from tests.memory import make_in_memory
 from tests.waiting import wait_for
 
 PACKAGE = Path(tfr_assets.__file__).parent
@@ -61,7 +62,7 @@ class Terminal:
         (package / "defs" / "few" / "defs.yaml").write_text(_YAML)
         (self.root / "slow_source.py").write_text(_SOURCE)
         (self.root / "pyproject.toml").symlink_to(PACKAGE.parent / "pyproject.toml")
-        self.home.mkdir()
+        make_in_memory(self.home, self)
         self.configure({"telemetry": {"enabled": False}})
 
     @property

@@ -1,5 +1,6 @@
 """A DAGSTER_HOME that is new, full or read-only, and a full folder for temporary files."""
 
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ def mount() -> Iterator[Mount]:
     yield do
     for folder in mounted:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+        shutil.rmtree(folder.resolve(), ignore_errors=True)  # a home in memory cannot be removed while it is mounted on
 
 
 def fill(folder: Path, but: int = 0) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.components.conftest import numbers
 from tests.components.project import Project, environment
+from tests.memory import make_in_memory
 
 DAYS = ["2026-03-01", "2026-03-02"]
 
@@ -28,8 +29,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 
 def tfr(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    home = project.root / "home"
-    home.mkdir(exist_ok=True)
+    if not (home := project.root / "home").exists():
+        make_in_memory(home, project)
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     command = [sys.executable, "-m", "tfr_assets.cli", "--project", str(project.root), *arguments]
     return subprocess.run(

@@ -19,7 +19,8 @@ Tfr = Callable[..., "subprocess.CompletedProcess[str]"]
 def tfr(tmp_path: Path) -> Tfr:
     """Calls `tfr` in a project of its own with one dataset, `few`, of two shards."""
     package = Path(tfr_assets.__file__).parent
-    shutil.copytree(package, tmp_path / "tfr_assets", ignore=shutil.ignore_patterns("__pycache__", "defs"))
+    # with __pycache__: compiled kernels are there, and compiling them again is not what is tried here
+    shutil.copytree(package, tmp_path / "tfr_assets", ignore=shutil.ignore_patterns("defs"))
     shutil.copy(package.parent / "pyproject.toml", tmp_path)
     (tmp_path / "few.csv").write_text("n,word\n" + "".join(f"{n},w{n}\n" for n in range(100)))
     write_yaml(tmp_path, "source: few.csv, shards: 2")
@@ -45,7 +46,7 @@ def test_whatever_is_gone_from_a_dataset_is_noticed(tfr: Tfr, tmp_path: Path) ->
     data = tmp_path / "data" / "few"
     early = tfr("verify", "few")
     assert early.returncode == 1, early.stderr
-    assert f"{data}: record 0 at byte 0: nothing was written yet (`tfr run few` writes it)" in early.stdout
+    assert f"{data}: nothing was written yet (`tfr run few` writes it)" in early.stdout
     assert "Traceback" not in early.stderr
     assert tfr("verify", "fwe").returncode == 2
 
@@ -62,9 +63,7 @@ def test_whatever_is_gone_from_a_dataset_is_noticed(tfr: Tfr, tmp_path: Path) ->
     assert gone.returncode == 1
     for index in range(2):
         name = data / "shards" / f"few-train.tfrecord-{index:05d}-of-00002"
-        assert (
-            f"{name}: record 0 at byte 0: file is missing (with its manifest; `tfr run few` writes it)" in gone.stdout
-        )
+        assert f"{name}: file is missing (with its manifest; `tfr run few` writes it)" in gone.stdout
     reports = json.loads(tfr("verify", str(data), "--json").stdout)
     assert [(Path(report["path"]).name, report["ok"]) for report in reports] == [
         (f"few-train.tfrecord-{index:05d}-of-00002", False) for index in range(2)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import yaml
 from dagster._core.definitions.reconstruct import ReconstructableJob, ReconstructableRepository
 
+from tests.memory import make_in_memory
 from tfr_assets.components.assets.jobs import all_partitions
 from tfr_assets.components.config.component import TFRecordDataset
 from tfr_assets.layout import Layout, shard_keys
@@ -121,7 +122,7 @@ class Project:
         (home / "defs").mkdir(parents=True)
         (self.root / "faults").mkdir()
         (self.root / "raw").mkdir()
-        (self.root / "instance").mkdir()
+        make_in_memory(self.root / "instance", self)
         (home / "__init__.py").touch()
         (home / "defs" / "__init__.py").touch()
         (home / "definitions.py").write_text(_DEFINITIONS.replace("{data!r}", repr(self.data)))
@@ -223,12 +224,13 @@ def environment(project: Project) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": path, "TFR_DATA": project.data or str(project.root / "data")}
 
 
-def start_run(project: Project, job: str, keys: list[str]) -> "subprocess.Popen[bytes]":
-    """Starts a run in a process of its own, which can be killed."""
+def start_run(project: Project, job: str, keys: list[str], setup: str = "") -> "subprocess.Popen[bytes]":
+    """Starts a run in a process of its own, which can be killed; `setup` is a line that it executes before."""
     script = f"""
         import dagster as dg
         from dagster._core.definitions.reconstruct import ReconstructableRepository
         if __name__ == "__main__":
+            {setup}
             module = "{project.package}.definitions"
             repository = ReconstructableRepository.for_module(module, "defs", {str(project.root)!r})
             instance = dg.DagsterInstance.local_temp({str(project.root / "instance")!r}, overrides={OVERRIDES!r})

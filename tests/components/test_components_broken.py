@@ -33,7 +33,7 @@ HOSTILE = {
         GOOD.encode() + b"  description: caf\xe9\n",
         "line 5: holds bytes that are not UTF-8 text; save the file",
     ),
-    "no YAML": ("type: [no, such", r"is no YAML: .*\n.*line 1"),
+    "no YAML": ("type: [no, such", r"line 1: is no YAML: .* in line 2"),
     "nothing": ("# to be written\n", "is empty; it starts with `type:"),
     "a file without end": ("# " + "x" * (2 << 20), "a dataset's YAML has 1,048,576 at most"),
     "no mapping": ("[1, 2]\n", "."),

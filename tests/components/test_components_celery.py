@@ -127,7 +127,8 @@ def test_a_worker_that_is_killed_does_not_hang_the_run_and_the_next_one_complete
     victim = workers.start("victim")
     name = make_dataset("bereft")
     fault = project.fault(KEYS[1], "wait")
-    process = start_run(project, f"Refresh_{name}", KEYS)
+    often = "import tfr_assets.components.runs.celery.lost as lost; lost._SECONDS_BETWEEN_LOOKS = 1.0"
+    process = start_run(project, f"Refresh_{name}", KEYS, setup=often)
     wait_for(lambda: Path(f"{fault}.waiting").exists(), 200)
     os.killpg(victim.pid, signal.SIGKILL)
     fault.unlink()

@@ -18,7 +18,8 @@ import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
 from tests.waiting import wait_for
-from tfr_assets.components.runs.steps.crew import Crew, TemplateDied, prepare, stop_prepared
+from tfr_assets.components.runs.steps.crew import PRELOAD, Crew, prepare, stop_prepared
+from tfr_assets.components.runs.steps.fork_server import Template, TemplateDied, close_server
 from tfr_assets.layout import shard_keys
 
 from .conftest import SHARDS
@@ -236,7 +237,8 @@ def test_an_interrupt_reaches_the_steps_once_and_leaves_no_process(tmp_path: Pat
 
 @pytest.mark.parametrize("job", ["stubbornness", "deafness"])
 def test_a_step_that_does_not_end_when_interrupted_is_killed(job: str, tmp_path: Path) -> None:
-    process = start_patience(tmp_path, job=job)
+    not_long = "import tfr_assets.components.runs.steps.crew as crew; crew.PATIENCE = 2.0"
+    process = start_patience(tmp_path, job=job, setup=not_long)
     process.send_signal(signal.SIGINT)
     process.wait(100)
     wait_for(partial(is_over, tmp_path), SECONDS)
@@ -280,12 +282,33 @@ def test_a_run_may_have_thousands_of_open_files(run: Callable[[str], Ran]) -> No
     assert "ended with exit code 3" in said["exits"] and "SIGSEGV" in said["crashes"]
 
 
-@pytest.mark.parametrize("victim", ["run", "template"])
-def test_no_process_is_left_when_one_above_it_is_killed(victim: str, tmp_path: Path) -> None:
+def server_of(pid: int) -> int:
+    """The process of a run's process that has imported what steps need."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    (server,) = [child for child in children if "steps.template" in Path(f"/proc/{child}/cmdline").read_text()]
+    return int(server)
+
+
+def template_of(pid: int) -> int:
+    """The process that the workers of a run are forked from."""
+    (template,) = children_of(server_of(pid))
+    return template
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process without threads has forked."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("victim", [None, server_of, template_of])
+def test_no_process_is_left_when_one_above_it_is_killed(victim: Callable[[int], int] | None, tmp_path: Path) -> None:
     process = start_patience(tmp_path)
-    os.kill(process.pid if victim == "run" else template_of(process.pid), signal.SIGKILL)
+    os.kill(process.pid if victim is None else victim(process.pid), signal.SIGKILL)
     process.wait(60)
     wait_for(partial(is_over, tmp_path), SECONDS)
+    if victim:
+        (said,) = what_failed(tmp_path)
+        assert "the process that the workers are forked from was killed by signal 9 (SIGKILL)" in said
 
 
 def test_a_killed_worker_says_which_step_which_signal_and_what_to_do(
@@ -301,14 +324,15 @@ def test_a_killed_worker_says_which_step_which_signal_and_what_to_do(
     assert "ChildProcessCrashException" not in str(ran.events)
 
 
+@pytest.mark.parametrize("victim", [server_of, template_of])
 def test_a_killed_template_is_no_interrupt_and_the_next_steps_have_another(
-    project: Project, make_dataset: Callable[..., str]
+    victim: Callable[[int], int], project: Project, make_dataset: Callable[..., str]
 ) -> None:
     name = make_dataset("uprooted")
     faults = [project.fault(key, "wait") for key in KEYS[:2]]
     process = start_run(project, f"Refresh_{name}", KEYS)
     wait_for(lambda: all(Path(f"{fault}.waiting").exists() for fault in faults), 200)
-    os.kill(template_of(process.pid), signal.SIGKILL)
+    os.kill(victim(process.pid), signal.SIGKILL)
     assert process.wait(200) == 0
     for fault in faults:  # not before: a worker that goes on may record its shard yet
         fault.unlink()
@@ -414,14 +438,37 @@ def processes_with(folder: Path) -> list[int]:
     return found
 
 
-def template_of(pid: int) -> int:
-    """The process that a run's workers are forked from: its child that has children."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    (template,) = [child for child in children if "steps.template" in Path(f"/proc/{child}/cmdline").read_text()]
-    return int(template)
+def test_runs_of_one_process_share_what_their_steps_have_imported(
+    make_dataset: Callable[..., str], project: Project
+) -> None:
+    name = make_dataset("again")
+    assert project.refresh(name, SHARDS).ok
+    server = server_of(os.getpid())
+    assert project.refresh(name, SHARDS).ok
+    assert server_of(os.getpid()) == server
+    assert not children_of(server)  # nothing is left of the runs
+    os.kill(server, signal.SIGKILL)
+    assert project.refresh(name, SHARDS).ok
+    assert server_of(os.getpid()) != server
+
+
+def test_who_was_interrupted_while_a_template_ended_takes_its_status_for_no_others() -> None:
+    first, second = Template(PRELOAD, "no job"), Template(PRELOAD, "no job")
+    for template in (first, second):
+        wait_for(partial(template.ready_within, 0.1), 60)
+    one, other = sorted(children_of(server_of(os.getpid())))
+    os.kill(one, signal.SIGTERM)  # which it ignores: the run's process decides
+    os.kill(one, signal.SIGKILL)
+    first._server._requests.send(("reap", one))  # and an interrupt comes, before the answer is received
+    os.kill(other, signal.SIGSEGV)
+    assert "SIGSEGV" in str(second.died())
+    assert "SIGKILL" in str(first.died())
+    first.close()
+    second.close()
 
 
 def test_a_template_that_dies_at_once_is_told_of_where_a_worker_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    close_server()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     job = "x" * (4 << 20)  # more than fits into the connection: it would be waited for that somebody reads it
     with Crew("no_such_module", job, None) as crew, pytest.raises(TemplateDied, match="ended with exit code 1"):

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from tfr_assets.layout import Layout
+from tfr_assets.reading.locate import foreign_cache
 
 from .datasets import write_dataset
 
@@ -19,3 +20,12 @@ def written(tmp_path: Path) -> Callable[..., Layout]:
 def numbers(tmp_path: Path) -> Layout:
     """Ten rows in three shards."""
     return write_dataset(pa.table({"x": pa.array(range(10), pa.int64())}), tmp_path)
+
+
+@pytest.fixture
+def surveys(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Notes each survey."""
+    found: list[object] = []
+    survey = foreign_cache.survey
+    monkeypatch.setattr(foreign_cache, "survey", lambda paths, *args: (found.append(paths), survey(paths, *args))[1])
+    return found

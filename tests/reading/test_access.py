@@ -419,7 +419,7 @@ def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     tfr_assets.write({"id": range(3000)}, path, compression="gzip")
     run = subprocess.run([sys.executable, "-c", _FULL, str(path)], capture_output=True, text=True, check=True)
-    assert f"{path} cannot be decompressed into the temporary folder {tempfile.gettempdir()}: " in run.stdout
+    assert f"{path} cannot be unpacked into the temporary folder {tempfile.gettempdir()}: " in run.stdout
 
 
 def test_records_that_only_tensorflow_decodes_are_given_as_bytes(written: Written) -> None:
@@ -431,18 +431,6 @@ def test_records_that_only_tensorflow_decodes_are_given_as_bytes(written: Writte
     assert [record.features.feature["id"].int64_list.value[0] for record in found] == [5, 2]
     with pytest.raises(ConfigError, match="only TensorFlow parses"):
         opened[0]
-
-
-def test_urls_are_refused(written: Written, source: pa.Table) -> None:
-    import fsspec
-
-    storage = fsspec.filesystem("memory")
-    storage.put(str(written(source).shards), "/access/", recursive=True)
-    try:
-        with pytest.raises(ConfigError, match=r"by number from local files, and from s3://.*copy the dataset"):
-            tfr_assets.open("memory://access/shards")
-    finally:
-        storage.rm("/access", recursive=True)
 
 
 def test_an_empty_dataset_has_no_record(written: Written) -> None:

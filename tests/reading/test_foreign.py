@@ -24,6 +24,7 @@ RECORDS: list[Record] = [
     {"id": [i], "pair": [i + 0.5, -i], "words": [b"\xff%d" % i] * (i % 3), **({"rare": [i]} if i == 77 else {})}
     for i in range(100)
 ]
+OTHERS: list[Record] = [{**record, "id": [record["id"][0] + 1000]} for record in RECORDS]
 
 
 def feature(values: list[Any]) -> tf.train.Feature:
@@ -387,14 +388,25 @@ def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return reads
 
 
-def test_files_of_many_kinds_of_records_are_read_three_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at", [0, 2, 9, 10, 22])
+def test_a_feature_that_a_record_has_twice_is_refused_wherever_it_comes(at: int, tmp_path: Path) -> None:
+    records: list[Any] = [example({"x": [i]}).SerializeToString() for i in range(30)]
+    records[at] += example({"x": [99]}).SerializeToString()  # messages that are joined are one: its map has two entries
+    path = write_foreign(tmp_path / "some.tfrecord", records)
+    for take in (tfr_assets.open, tfr_assets.adopt):
+        with pytest.raises(SchemaError, match=rf"record {at} at byte \d+ has feature 'x' twice"):
+            take(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["some.tfrecord"]
+
+
+def test_files_of_many_kinds_of_records_are_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [{"c": [i], f"only{i // 200:02d}": [i]} for i in range(60 * 200)]
     half = len(records) // 2
     for part in range(2):
         write_foreign(tmp_path / f"some-{part}.tfrecord", records[part * half : part * half + half])
     reads = count_reads(monkeypatch)
     opened = tfr_assets.open(tmp_path)
-    assert len(reads) == 3 * 2
+    assert len(reads) == 2 * 2
     assert len(opened.features.features) == 61 and values(opened[5432]) == {"c": [5432], "only27": [5432]}
 
 

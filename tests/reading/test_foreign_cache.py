@@ -7,18 +7,8 @@ import pytest
 
 import tfr_assets
 from tfr_assets.errors import DamagedFile, WriteError
-from tfr_assets.reading.locate import foreign_cache
 
 from .test_foreign import RECORDS, values, write_foreign
-
-
-@pytest.fixture
-def surveys(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Notes each survey."""
-    found: list[object] = []
-    survey = foreign_cache.survey
-    monkeypatch.setattr(foreign_cache, "survey", lambda paths, *args: (found.append(paths), survey(paths, *args))[1])
-    return found
 
 
 @pytest.fixture

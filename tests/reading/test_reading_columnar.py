@@ -468,7 +468,7 @@ def test_an_error_comes_after_what_was_done_before_it() -> None:
 def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 1 << 18)
     monkeypatch.setattr(memory, "_SLAB", 1 << 18)
-    monkeypatch.setattr(memory, "_slabs", memory._Slabs(1))  # not for those who take larger ones
+    monkeypatch.setattr(memory, "_kept", memory._Kept(1 << 18))
     rows = 60_000
     source = pa.table({"id": pa.array(range(rows)), "t": pa.array([f"{i:0200d}" for i in range(rows)])})
     peaks = []

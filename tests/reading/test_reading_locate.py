@@ -208,7 +208,7 @@ def test_records_of_whose_features_nothing_is_known_are_refused(tmp_path: Path) 
 def test_what_no_command_wrote_is_not_written_again_by_one(tmp_path: Path) -> None:
     folder = tmp_path / "some"
     tfr_assets.write(TABLE, folder, shards=2)
-    with pytest.raises(ConfigError, match="'merged' reads a dataset by its name or folder"):
+    with pytest.raises(ConfigError, match="'merged' reads a dataset by its name, folder or URL"):
         tfr_assets.read(folder, reader="merged")
     (folder / "some-train.tfrecord-00001-of-00002").unlink()
     with pytest.raises(StaleError, match=r"is not complete; `tfr_assets\.write` writes what is missing, or"):

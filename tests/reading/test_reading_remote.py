@@ -13,8 +13,12 @@ import pytest
 import tensorflow as tf
 
 import tfr_assets
-from tfr_assets.errors import ConfigError, DamagedFile, StaleError
+from tfr_assets.errors import ConfigError, DamagedFile, SourceError, StaleError
 from tfr_assets.layout import Layout
+from tfr_assets.reading.locate.files import locate
+from tfr_assets.reading.registry import default_reader
+
+from .web import serving
 
 Written = Callable[..., Layout]
 TABLE = pa.table({"id": pa.array(range(3000), pa.int64()), "text": [f"text {i} " * 50 for i in range(3000)]})
@@ -137,7 +141,72 @@ def test_a_url_without_a_dataset_is_refused(memory: tuple[str, Any], served: str
     for url in ("memory://bucket/other", f"{served}/nothing", f"{served}/x/x-train.tfrecord"):
         with pytest.raises(ConfigError, match=r"no manifest was found there|there is no "):
             tfr_assets.read(url)
-    with pytest.raises(ConfigError, match="reads local files only"):
+    with pytest.raises(ConfigError, match=r"reads local files only, and memory://.* is a URL: leave reader= out"):
         tfr_assets.read(memory[0], reader="data_service")
-    with pytest.raises(ConfigError, match="reader 'merged' reads a dataset by its name or folder"):
-        tfr_assets.read(memory[0], reader="merged")
+
+
+def test_the_merged_file_is_read_in_place_of_the_shards(memory: tuple[str, Any]) -> None:
+    url, fs = memory
+    assert ids(tfr_assets.read(url, reader="merged")) == list(range(3000))
+    fs.rm("/bucket/sample/merged/sample-train.tfrecord")
+    with pytest.raises(StaleError, match=r"there is no merged file memory://bucket/.*; `tfr run sample` writes it"):
+        tfr_assets.read(url, reader="merged")
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_records_of_any_storage_are_read_by_number(
+    written: Written, served: str, memory: tuple[str, Any], compression: str
+) -> None:
+    written(TABLE, compression=compression)
+    for url in (f"{served}/sample", memory[0]):
+        opened = tfr_assets.open(url)
+        assert opened.take([2999, 5, 5])["id"].tolist() == [2999, 5, 5] and opened.splits == ["train"]
+        assert sorted(ids(opened.batches(500, shuffle="global"))) == list(range(3000))
+        assert ids(tfr_assets.read(url, reader="resumable")) == list(range(3000))
+        assert [report.ok for report in opened.verify()] == [True] * 3
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("etags", [True, False])
+def test_records_of_a_web_server_are_of_the_version_that_was_opened(
+    written: Written, tmp_path: Path, ranges: bool, etags: bool
+) -> None:
+    layout = written(TABLE)
+    with serving(layout.folder) as web:
+        web.ranges, web.etags = ranges, etags
+        opened, touched = tfr_assets.open(web.url), tfr_assets.open(web.url)
+        assert touched[1500]["id"] == 1500
+        asked = [wanted for path, wanted in web.requests if path.endswith("-00003") and wanted != "bytes=0-11"]
+        assert all(asked) == (ranges and etags)
+        written(TABLE.set_column(0, "id", pa.array(range(1, 3001), pa.int64())))
+        with pytest.raises(StaleError, match="was replaced"):
+            opened[1500]
+        if ranges and etags:
+            with pytest.raises(SourceError, match="was replaced or removed while it was read"):
+                touched[1500]
+        else:
+            assert touched[1500]["id"] == 1500  # of the copy that was fetched
+        assert tfr_assets.open(web.url)[1500]["id"] == 1501
+
+
+def test_a_damaged_record_on_a_web_server_is_named(written: Written) -> None:
+    layout = written(TABLE)
+    path = layout.folder / "shards" / "sample-train.tfrecord-00001-of-00003"
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    with serving(layout.folder) as web:
+        opened = tfr_assets.open(web.url)
+        with pytest.raises(DamagedFile, match=r"http://.*-00001-of-00003: record 0 at byte 12: data CRC is wrong"):
+            opened[1000]
+        found, missing = opened.take(range(3000), on_error="skip")
+        assert len(found["id"]) == 2999 and missing.tolist() == [1000]
+        web.ranges = False
+        with pytest.raises(DamagedFile, match="damaged files are only read in their order"):
+            tfr_assets.open(web.url)[1000]
+
+
+def test_the_default_of_urls_is_that_of_local_files(memory: tuple[str, Any]) -> None:
+    files = locate(memory[0])
+    assert default_reader(files) == "columnar" and default_reader(files, checked=False) == "autotuned"
+    assert ids(tfr_assets.read(memory[0])) == list(range(3000))  # in their order

@@ -117,5 +117,5 @@ def test_what_it_cannot_do_is_refused(layout: Layout) -> None:
     with pytest.raises(ConfigError, match="cannot leave damaged records out"):
         tfr_assets.read(layout.folder, reader="data_service", on_error="skip")
     files = replace(locate(layout.folder), paths=("memory://x",) * 7)
-    with pytest.raises(ConfigError, match="reads local files only"):
+    with pytest.raises(ConfigError, match=r"reads local files only, and memory://x is a URL: .* use 'file_queue'"):
         READERS["data_service"](files, ReadOptions())

@@ -1,6 +1,7 @@
 """What is decoded is what was written, of any valid protobuf; anything else is a problem, never a wrong value."""
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,16 @@ from hypothesis import strategies as st
 from tfr_assets.errors import ConfigError
 from tfr_assets.records.arrow.arrays import Ragged, Strings
 from tfr_assets.records.examples.decoder import Decoder
+from tfr_assets.records.frames.scan import scan_stream
+from tfr_assets.records.kernels.validate import FeatureChecker
 from tfr_assets.records.schema.derive import derive_spec
 from tfr_assets.records.schema.feature_options import FeatureOptions
 from tfr_assets.records.schema.features import Feature, FeatureSpec, Kind
 
 from .decoding import decode_payloads, flat_rows
 from .encoding import encoded
-from .reference import examples, message, varint
+from .reference import examples, frames, message, varint
+from .streams import Memory
 from .tables import Row, Table, single, tables
 
 TAGS = {"bytes": 0x0A, "float32": 0x12, "int64": 0x1A}
@@ -272,6 +276,19 @@ def test_what_does_not_fit_is_a_problem_and_nothing_is_added(payload: bytes, tex
     ((index, found),) = [(problem.index, problem.text) for problem in problems]
     assert (index, len(columns["n"])) == (1, 0)
     assert text in found
+
+
+@pytest.mark.parametrize("field", [message(0x7A, b"xyz"), b"\x50\x01", b"\x08\x01", b"\x51" + bytes(8)])
+def test_an_entry_with_a_field_beside_key_and_value_is_refused_as_tensorflow_does(tf: Any, field: bytes) -> None:
+    key, value = message(0x0A, b"n"), feature("int64", message(0x0A, b"\x05"))
+    for payload in (message(0x0A, message(0x0A, *parts)) for parts in permutations([key, value, field])):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            tf.io.parse_example([payload], {"n": tf.io.FixedLenFeature([], tf.int64)})
+        (problem,) = decode_payloads(REQUIRED, [payload])[1]
+        assert "is no tf.Example" in problem.text
+        checker = FeatureChecker(REQUIRED)
+        scan_stream(Memory(frames([payload])), "memory", checker.visit)
+        assert checker.problems
 
 
 def test_every_bad_record_is_named_once() -> None:

@@ -104,32 +104,44 @@ def test_an_array_outlives_its_pool_and_memory_goes_with_the_last() -> None:
     assert slab() is None
 
 
-def test_a_slab_is_another_pools_when_nobody_holds_a_part_of_it() -> None:
+@pytest.mark.parametrize("size", [100_000, 14_000_000])
+def test_memory_is_another_pools_when_nobody_holds_a_part_of_it(size: int) -> None:
     def place(array: np.ndarray) -> int:
         return array.__array_interface__["data"][0]
 
     first, other = Pool(), Pool()
-    array = first.empty(100_000, BYTE)
+    array = first.empty(size, BYTE)
     used = place(array)
     del first
     gc.collect()
-    assert place(other.empty(100_000, BYTE)) != used
+    assert place(other.empty(size, BYTE)) != used
     del array
     gc.collect()
-    assert place(Pool().empty(100_000, BYTE)) == used
+    assert place(Pool().empty(size, BYTE)) == used
 
 
-def test_no_more_than_six_slabs_are_kept() -> None:
+@pytest.mark.parametrize("size", [1 << 20, 3 << 20, 14 << 20])
+def test_no_more_than_48_mib_are_kept(size: int) -> None:
     tracemalloc.start()
     try:
-        pools = [Pool() for _ in range(20)]  # some may take slabs that were kept before
-        arrays = [pool.empty(1 << 20, BYTE) for pool in pools]
+        pools = [Pool() for _ in range(20)]  # some may take what was kept before
+        arrays = [pool.empty(size, BYTE) for pool in pools]
         del pools, arrays
         gc.collect()
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept < 6.1 * (8 << 20)
+    assert kept < 49 << 20
+
+
+def test_what_is_too_large_to_be_kept_leaves_the_rest() -> None:
+    array = Pool().empty(3 << 20, BYTE)
+    place = array.__array_interface__["data"][0]
+    del array
+    large = Pool().empty(60 << 20, BYTE)
+    del large
+    again = [Pool().empty(3 << 20, BYTE) for _ in range(20)]
+    assert place in {array.__array_interface__["data"][0] for array in again}
 
 
 @pytest.mark.parametrize("dtype", [BYTE, WORD])

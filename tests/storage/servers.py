@@ -29,7 +29,8 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 SERVERS = {"moto": "moto.server", "ministack": "ministack"}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Returns a port that nobody listens to."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -38,13 +39,13 @@ def _free_port() -> int:
 @contextmanager
 def running(name: str, log: Path) -> Iterator[str]:
     """Runs a server on a free port, and yields its endpoint."""
-    port = _free_port()
+    port = free_port()
     arguments = ["-H", "127.0.0.1", "-p", str(port)] if name == "moto" else []
     settings = {
         "GATEWAY_PORT": str(port),
         "BIND_HOST": "127.0.0.1",
         "SERVICES": "s3",
-        "IOT_MTLS_PORT": str(_free_port()),
+        "IOT_MTLS_PORT": str(free_port()),
     }
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -87,6 +87,24 @@ def test_a_refresh_makes_what_it_makes_on_a_disk(bucket: str, make_project: Call
     assert not any(SECRET.encode() in path.read_bytes() for path in kept)
 
 
+def test_how_often_a_run_lists_the_store_does_not_depend_on_the_number_of_shards(
+    between: Between, make_project: Callable[..., Project], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFR_WORKERS", "1")
+    url = f"s3://listed-{os.getpid()}"
+    client(between.endpoint).create_bucket(Bucket=url.removeprefix("s3://"))
+    project = make_project("there", url)
+    listings = {}
+    for name, shards in (("few", 2), ("many", 8)):
+        project.table(name, rows())
+        project.dataset(name, shards=shards)
+        assert project.refresh(name, shards).ok
+        asked = [path for method, path in between.requests if method == "GET" and "list-type=2" in path]
+        listings[name] = [path for path in asked if f"prefix={name}%2F" in path]
+    assert len(listings["few"]) == len(listings["many"]) == 6
+    assert {path.rpartition("prefix=")[2] for path in listings["many"]} == {"many%2F"}  # no step lists for a shard
+
+
 def test_the_store_alone_is_needed(bucket: str, make_project: Callable[..., Project]) -> None:
     project = make_project("there", bucket)
     project.table("sales", rows())
@@ -297,6 +315,28 @@ def test_commands_take_the_names_of_datasets(
     assert refused.returncode == 2 and f"{url} lies in an object store already" in refused.stderr
 
 
+def test_the_project_says_where_its_data_lies(
+    make_project: Callable[..., Project], one_bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project("there")
+    project.table("sales", rows())
+    project.dataset("sales", shards=SHARDS)
+    (project.root / project.package / "definitions.py").unlink()
+    with (project.root / "pyproject.toml").open("a") as settings:
+        settings.write(f"\n[tool.tfr-assets]\ndata = '{one_bucket}/lake'\n")
+    said = {"DAGSTER_HOME": str(project.root / "instance"), "DAGSTER_DISABLE_TELEMETRY": "1", "TFR_DATA": ""}
+    command = [sys.executable, "-m", "tfr_assets.cli", "--project", str(project.root), "run", "sales"]
+    env = environment(project) | said
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (project.root / "data").exists() and not (tmp_path / "data").exists()
+    assert not any(name.startswith(".steps/") for name in contents(f"{one_bucket}/lake"))
+    forget(project)
+    monkeypatch.delenv("TFR_DATA", raising=False)
+    monkeypatch.setenv("TFR_PROJECT", str(project.root))
+    assert ids("sales") == list(range(ROWS))
+
+
 def test_functions_take_the_names_of_datasets(
     one_bucket: str, make_project: Callable[..., Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +350,10 @@ def test_functions_take_the_names_of_datasets(
     assert ids("sales") == list(range(ROWS))
     assert tfr_assets.open("sales").take([ROWS - 1, 0])["id"].tolist() == [ROWS - 1, 0]
     assert [n for batch in tfr_assets.read("sales", batch_size=100) for n in batch["id"].numpy()] == list(range(ROWS))
+    for what in ("sales", f"{one_bucket}/sales"):
+        for reader in ("merged", "resumable"):
+            read = tfr_assets.read(what, batch_size=100, reader=reader)
+            assert [n for batch in read for n in batch["id"].numpy()] == list(range(ROWS))
     assert [report.ok for report in tfr_assets.verify("sales")] == [True] * (SHARDS + 1)
     with pytest.raises(tfr_assets.ConfigError, match=f"there is no dataset 'other' in {one_bucket}"):
         tfr_assets.batches("other", 10)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.storage.servers import Between
 from tests.waiting import wait_for
 from tfr_assets.errors import WriteError
 from tfr_assets.storage.objects.folder import ObjectFolder
@@ -85,6 +86,13 @@ def test_a_holder_that_was_stopped_for_too_long_writes_no_more(bucket: str) -> N
         assert set(folder.walk()) == {".lock"}  # the other's
 
 
+def test_what_another_took_is_not_removed_by_who_did_not_notice(bucket: str) -> None:
+    folder = ObjectFolder(bucket)
+    with hold_lease(folder, seconds=600):
+        folder.put(".lock", b"another's")
+    assert folder.get(".lock") == b"another's"
+
+
 def test_a_stopped_process_loses_its_lock(one_bucket: str) -> None:
     folder, process = ObjectFolder(one_bucket), holder(one_bucket, 1)
     process.send_signal(signal.SIGSTOP)
@@ -118,6 +126,66 @@ def test_of_many_at_once_one_holds_the_lock(bucket: str) -> None:
         thread.start()
     wait_for(lambda: not any(thread.is_alive() for thread in threads))
     assert set(most) == {1} and len(most) + len(refused) == 5
+
+
+def lose_an_answer(between: Between) -> None:
+    """Loses the answer to the next renewal, which the store carries out, and refuses what the client sends again."""
+    carried_out: list[str] = []
+    left = [(503, "SlowDown")]
+
+    def lose(method: str, path: str, query: str) -> float | None:
+        if method != "PUT" or carried_out:
+            return None
+        carried_out.append(path)
+        return 0
+
+    between.lose = lose
+    between.answer = lambda method, *_: left.pop() if method == "PUT" and carried_out and left else None
+
+
+@pytest.fixture
+def one_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the client give up soon."""
+    monkeypatch.setattr("tfr_assets.storage.objects.store._RETRIES", 1)
+
+
+def test_a_renewal_whose_answer_was_lost_counts(between: Between, one_bucket: str, one_retry: None) -> None:
+    folder = ObjectFolder(f"{one_bucket}/x")
+    lease = Lease(folder, ".lock", 3)
+    lease.take()
+    lose_an_answer(between)
+    with pytest.raises(WriteError, match="the store failed"):
+        lease.renew()
+    assert json.loads(folder.get(".lock") or b"")["renewal"] == 2  # the store carried it out
+    lease.renew()
+    lease.check()
+    lease.release()
+    assert folder.walk() == {}
+
+
+def test_a_lock_is_released_after_a_renewal_whose_answer_was_lost(
+    between: Between, one_bucket: str, one_retry: None
+) -> None:
+    folder = ObjectFolder(f"{one_bucket}/x")
+    with hold_lease(folder, seconds=3) as lease:
+        lose_an_answer(between)
+        wait_for(lambda: json.loads(folder.get(".lock") or b"")["renewal"] >= 4)
+        lease.check()
+    assert folder.walk() == {}
+
+
+def test_a_lock_that_another_took_after_a_lost_answer_is_lost(
+    between: Between, one_bucket: str, one_retry: None
+) -> None:
+    folder = ObjectFolder(f"{one_bucket}/x")
+    with hold_lease(folder, seconds=3) as lease:
+        lose_an_answer(between)
+        wait_for(lambda: json.loads(folder.get(".lock") or b"")["renewal"] >= 2)
+        folder.put(".lock", b"another's")
+        wait_for(lambda: lease._lost is not None)
+        with pytest.raises(WriteError, match="the lock was lost"):
+            lease.check()
+    assert folder.get(".lock") == b"another's"
 
 
 def test_nothing_is_left_in_the_working_directory(

@@ -58,13 +58,13 @@ def client_keys(bucket: str) -> list[str]:
 
 def test_conditions_hold_two_writers_apart(bucket: str) -> None:
     folder = ObjectFolder(bucket)
-    etag = folder.create("lock", b"mine")
+    version = folder.create("lock", b"mine")
     with pytest.raises(ChangedError):
         folder.create("lock", b"yours")
-    assert folder.create("lock", b"mine") == etag  # an answer that was lost
-    later = folder.replace("lock", b"mine, still", etag)
+    assert folder.create("lock", b"mine") == version  # an answer that was lost
+    later = folder.replace("lock", b"mine, still", version)
     with pytest.raises(ChangedError):
-        folder.replace("lock", b"yours", etag)
+        folder.replace("lock", b"yours", version)
     assert folder.get("lock") == b"mine, still"
     folder.delete(["lock"])
     with pytest.raises(ChangedError):
@@ -259,9 +259,9 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(between: Between, one_buck
 def test_a_put_whose_answer_is_lost_is_made_once(between: Between, one_bucket: str) -> None:
     folder = ObjectFolder(f"{one_bucket}/x")
     between.lose = _losing("PUT", "/lock", 0, times=1)
-    etag = folder.create("lock", b"mine")
+    version = folder.create("lock", b"mine")
     between.lose = _losing("PUT", "/lock", 0, times=1)
-    folder.replace("lock", b"mine, still", etag)
+    folder.replace("lock", b"mine, still", version)
     assert folder.get("lock") == b"mine, still"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tensorflow as tf
 
 import tfr_assets
 from tests.storage.servers import Between
@@ -34,6 +35,22 @@ def ids(batches: Any) -> list[int]:
 def test_every_reader_reads_what_was_written(url: str, reader: str | None) -> None:
     dataset = tfr_assets.read(url, 500, reader=reader)
     assert dataset.cardinality() == 6 and sorted(ids(dataset)) == list(range(ROWS))
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_an_iterator_is_saved_and_goes_on(bucket: str, tmp_path: Path, compression: str) -> None:
+    tfr_assets.write(TABLE, f"{bucket}/rows", shards=3, compression=compression)
+
+    def iterator() -> Any:
+        return iter(tfr_assets.read(f"{bucket}/rows", 500, reader="resumable", shuffle=1000, seed=3))
+
+    first = iterator()
+    seen = [int(i) for _ in range(2) for i in next(first)["id"]]
+    saved = tf.train.Checkpoint(iterator=first).save(str(tmp_path / "checkpoint"))
+    left = ids(first)
+    second = iterator()
+    tf.train.Checkpoint(iterator=second).restore(saved)
+    assert ids(second) == left and sorted(seen + left) == list(range(ROWS))
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])

@@ -79,8 +79,7 @@ def test_a_read_beside_refreshes_is_of_one_version_or_an_error(reader: str, fast
 
 def _open(reader: str, where: Path, epochs: int) -> Iterator[dict[str, Any]]:
     if reader == "batches":
-        for _ in range(epochs):
-            yield from batches(where, BATCH)
+        yield from batches(where, BATCH, epochs=epochs)
     else:
         yield from read(where, BATCH, reader=reader, repeat=epochs)
 

@@ -24,8 +24,8 @@ from rich.text import Text
 from tfr_assets.bench.writers.measured import MEASURED
 from tfr_assets.cli.signals import handle_stop_signals, stop_code
 from tfr_assets.errors import ConfigError, TfrError
-from tfr_assets.layout import is_slice
 from tfr_assets.project import PROJECT_VARIABLE, find_project
+from tfr_assets.reading.locate.file_sets import is_of_slice
 from tfr_assets.reading.registry import READERS
 from tfr_assets.urls import is_object_url, named
 
@@ -68,7 +68,15 @@ class _Files(click.Path):
             from tfr_assets.writing.stored import dataset_folder
 
             folder = dataset_folder(value)
-            value = folder if folder.is_dir() else value
+            if folder.is_dir():
+                value = folder
+            elif re.fullmatch("[A-Za-z0-9_]+", value):
+                from tfr_assets.reading.locate.files import check_name
+
+                try:
+                    check_name(value, folder.parent)
+                except ConfigError as error:
+                    self.fail(f"there is no such file, and {error}", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -76,6 +84,13 @@ class _FilesOrUrl(_Files):
     """As `_Files`; or the URL of a file or folder in an object store, as a string."""
 
     urls = True
+
+
+class _PathOrUrl(click.Path):
+    """A file or folder; or any URL, as a string."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, str) and "://" in value else super().convert(value, param, ctx)
 
 
 class _DatasetOrFiles(_FilesOrUrl):
@@ -136,10 +151,14 @@ def cli(project: Path | None) -> None:
 
 
 @cli.command("list")
+@click.argument("url", required=False, metavar="[URL]")
 @click.option("--slices", "by_slice", is_flag=True, help="A line for each slice that was made, where there are slices.")
 @as_json
-def list_datasets(by_slice: bool, as_json: bool) -> None:
-    """List the datasets and what there is of them."""
+def list_datasets(url: str | None, by_slice: bool, as_json: bool) -> None:
+    """List the project's datasets and what there is of them; or what lies below a URL, such as s3://lake/team."""
+    if url:
+        _list_stored(url, by_slice, as_json)
+        return
     rows, broken = [], {}
     with importing():
         from tfr_assets.cli.status import slices_status, status_of
@@ -162,6 +181,21 @@ def list_datasets(by_slice: bool, as_json: bool) -> None:
         sys.exit(2)
 
 
+def _list_stored(url: str, by_slice: bool, as_json: bool) -> None:
+    from tfr_assets.cli.stored import stored_datasets
+
+    if "://" not in url:
+        raise click.UsageError(
+            f"{url}: give the URL of a folder in an object store, such as s3://lake/team; without one, `tfr list` "
+            "shows the datasets of the project"
+        )
+    rows = stored_datasets(url, by_slice)
+    if as_json:
+        _print_json([asdict(row) for row in rows])
+    else:
+        _show_datasets(rows)
+
+
 def _stale(row: "Status") -> str:
     """Returns which slices are to be made again; of a line for one slice, why."""
     if not row.stale:
@@ -182,6 +216,8 @@ def _show_datasets(rows: "list[Status]") -> None:
     for column in ("slices", "stale"):
         if all(getattr(row, column) is None for row in rows):
             columns.remove(column)
+    if not any(row.source for row in rows):
+        columns.remove("source")
     lines = [
         {
             "dataset": row.name,
@@ -277,14 +313,15 @@ def _run_each(
     """Does something with datasets, and slices, one after another, a bar for each; stops when it is interrupted."""
     from tfr_assets.components.runs.steps.crew import prepare, stop_prepared
 
-    prepare(names[0])  # imports what steps need while this process imports Dagster
+    prepare(_named_by(names[0]))  # imports what steps need while this process imports Dagster
     try:
         with importing():
             import_module("tfr_assets.cli.execute")
             from tfr_assets.cli.instance import log_folder, open_instance
             from tfr_assets.cli.terminal import stderr_to, steps_bar
 
-            chosen = [each for name in dict.fromkeys(names) for each in _slices(_dataset(name), slices)]
+            known = dict.fromkeys(map(_named_by, names))
+            chosen = [each for name in known for each in _slices(_dataset(name), slices)]
         outcomes: list[Outcome] = []
         with open_instance() as instance, stderr_to(log_folder() / "tfr-run.log"):
             for number, dataset in enumerate(chosen):
@@ -297,6 +334,26 @@ def _run_each(
         return outcomes
     finally:
         stop_prepared()
+
+
+def _named_by(name: str) -> str:
+    """Returns the name of a dataset of the project that was given by its name, or by the URL of where it lies."""
+    if "://" not in name:
+        return name
+    from tfr_assets.layout import data_root
+    from tfr_assets.urls import place_of, split_url
+
+    bucket, path = split_url(name)
+    folder, _, last = f"{bucket}/{path}".rstrip("/").rpartition("/")
+    root = place_of(data_root())
+    if f"{folder}/{last}" == str(root).rstrip("/"):
+        raise click.UsageError(f"{name} is the folder of all datasets; add the name of one, or give the name alone")
+    if folder != root:
+        raise click.UsageError(
+            f"{name}: no dataset of the project lies there: what is to be made is said by its YAML, and data lies in "
+            f"{root}. Give the name of a dataset; of a URL, `tfr list`, `inspect` and `verify` tell what is there"
+        )
+    return last
 
 
 def _slices(dataset: "Dataset", said: str | None) -> "list[Dataset]":
@@ -320,22 +377,20 @@ def _slices(dataset: "Dataset", said: str | None) -> "list[Dataset]":
     return [each for each in slices if why_new(each, raw_state(each))]
 
 
-def _folders(paths: Sequence[Path | str], said: str | None) -> Sequence[Path | str]:
-    """Returns the folders of the slices of datasets that are asked for; the paths as they are, if none is."""
-    if said is None:
-        return paths
+def _chosen(said: str | None) -> "Callable[[Path], Sequence[Path]]":
+    """Returns what tells the folders of the slices of a dataset that are asked for, given its own."""
     from tfr_assets.reading.locate.slices import slice_folders
 
-    if url := next((path for path in paths if isinstance(path, str)), None):
-        raise click.UsageError(f"--slices takes datasets of this machine; of {url}, name the URL of a slice")
-    folders: list[Path | str] = []
-    for path in paths:
-        there, others = slice_folders(Path(path), said)
-        folders += there
+    def choose(path: Path) -> Sequence[Path]:
+        if said is None:
+            return [path]
+        folders, others = slice_folders(path, said)
         if others:
             more = f" and {len(others) - 20} more" if len(others) > 20 else ""
-            click.echo(f"{path}: left out, because not made yet: {', '.join(others[:20])}{more}", err=True)
-    return folders
+            click.echo(f"{path.name}: left out, because not made yet: {', '.join(others[:20])}{more}", err=True)
+        return folders
+
+    return choose
 
 
 def _print_failures(outcome: "Outcome") -> None:
@@ -375,7 +430,7 @@ def verify(paths: Sequence[Path | str], slices: str | None, max_record_bytes: in
     from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import audit_folders, find_record_files
 
-    with standing_in(_folders(paths, slices)) as there:
+    with standing_in(paths, _chosen(slices)) as there:
         files = find_record_files(there.paths)
         beside, notes = audit_folders(there.paths)
         unplanned, more = audit_plans(there.paths, {report.path for report in beside})
@@ -422,22 +477,22 @@ def _show_reports(reports: "Sequence[FileReport]", notes: Sequence[str]) -> None
     verdict = (
         f"[red]{bad} of {len(reports)} files are bad[/]" if bad else f"[green]all {len(reports)} files are whole[/]"
     )
-    folders: dict[Path, list[FileReport]] = {}
+    folders: dict[str, list[FileReport]] = {}
     for report in reports:
         if report.bytes:
-            folders.setdefault(_without_slice(Path(report.path).parent), []).append(report)
+            folders.setdefault(_without_slice(report.path.rpartition("/")[0]), []).append(report)
     sums = [  # shards and the merged file hold the same records, which are not to be added up
-        (f"{escape(visible(folder.name))}: " if len(folders) > 1 else "")
+        (f"{escape(visible(folder.rpartition('/')[2]))}: " if len(folders) > 1 else "")
         + f"{sum(each.records for each in of_folder):,} intact records, {megabytes(sum(e.bytes for e in of_folder))}"
         for folder, of_folder in folders.items()
     ]
     out.print(f"{verdict}: {'; '.join(sums) or '0 intact records'}")
 
 
-def _without_slice(folder: Path) -> Path:
+def _without_slice(folder: str) -> str:
     """Returns a folder of a slice's files as that of its dataset, whose slices are added up."""
-    of_slice = folder.parent
-    return of_slice.parent.parent / folder.name if is_slice(of_slice) else folder
+    of_slice, _, part = folder.rpartition("/")
+    return f"{of_slice.rsplit('/', 2)[0]}/{part}" if is_of_slice(of_slice) else folder
 
 
 @cli.command()
@@ -455,7 +510,7 @@ def inspect(path: Path | str, first: int, slices: str | None, max_record_bytes: 
     from tfr_assets.writing.remote.stand_in import standing_in
     from tfr_assets.writing.stored import find_record_files
 
-    with standing_in(_folders([path], slices)) as there:
+    with standing_in([path], _chosen(slices)) as there:
         files = find_record_files(there.paths)
         if not files:
             raise click.UsageError(f"no TFRecord file in {path}")
@@ -474,10 +529,10 @@ def inspect(path: Path | str, first: int, slices: str | None, max_record_bytes: 
 
 
 @cli.command()
-@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@click.argument("path", metavar="PATH", type=_PathOrUrl(exists=True, path_type=Path))
 @max_record_bytes
 @as_json
-def adopt(path: Path, max_record_bytes: int | None, as_json: bool) -> None:
+def adopt(path: str | Path, max_record_bytes: int | None, as_json: bool) -> None:
     """Verify TFRecord files of other origin, and write index, manifest and feature spec beside them.
 
     PATH is a file, or a folder of files. These are only read. Nothing is written if one is damaged, or holds no

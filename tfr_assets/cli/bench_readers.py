@@ -5,6 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from tfr_assets.bench.readers.measure import Measured, measure_readers
 from tfr_assets.bench.readers.measurement import load
 from tfr_assets.bench.readers.options import BenchOptions
@@ -70,6 +72,8 @@ def _print_peers(beside: BesidePeers) -> None:
     if beside.theirs:
         columns = ("other packages", "records/s", "ours beside it", "gives")
         out.print(table("", columns, beside.rows(), numbers=columns[1:3], apart=True))
+    for package, why in beside.failures.items():
+        err.print(f"[red]failed[/] {package}: {escape(why)}", soft_wrap=True)
     if beside.absent:
         out.print(f"not installed, and so not measured: {', '.join(beside.absent)}", style="dim")
 

@@ -18,7 +18,7 @@ class Status:
 
     Attributes:
         name: Its name.
-        source: What its raw data is.
+        source: What its raw data is; empty where only what was made of it is looked at.
         rows: Rows in the inventory; None before raw was materialized.
         shards: Number of shards it is cut into.
         shards_written: How many of them lie there.

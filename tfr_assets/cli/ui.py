@@ -16,6 +16,8 @@ import urllib.request
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Thread
+from typing import IO
 
 from tfr_assets.components.runs.steps.template import end_with
 
@@ -52,9 +54,12 @@ def main(port: int) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, _: ended.append(signum))
     # in a session of its own, so that one Ctrl-C is one signal to all of it, and a second one does no harm
+    until_parent_ends = partial(end_with, os.getpid(), signal.SIGINT)
     process = subprocess.Popen(
-        command, env=environment, start_new_session=True, preexec_fn=partial(end_with, os.getpid(), signal.SIGINT)
+        command, env=environment, start_new_session=True, preexec_fn=until_parent_ends, stderr=subprocess.PIPE
     )
+    errors = Thread(target=_pass_on, args=(process.stderr, ended), daemon=True)
+    errors.start()
     says, interrupt_at = _SAYS, 0.0
     while (code := process.poll()) is None:
         if ended and time.monotonic() > interrupt_at:
@@ -68,7 +73,20 @@ def main(port: int) -> int:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         _all_gone(_SECONDS_TO_END)
+    errors.join(_POLL_SECONDS)
     return 0 if ended else code
+
+
+def _pass_on(errors: IO[bytes], ended: list[int]) -> None:
+    """Copies errors to the terminal until Ctrl-C. After it, the daemon reports parts that ended before it as errors.
+
+    All lines are read, also when the terminal is gone: a full pipe would stop the processes that write to it.
+    """
+    for line in errors:
+        if not ended:
+            with suppress(OSError, ValueError):
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
 
 
 def _is_taken(port: int) -> bool:

@@ -115,7 +115,7 @@ def batches(
     if isinstance(name, RecordFiles):
         found = name
     else:
-        found = locate(name, files, root, split, not skip, slices, missing_slices)
+        found = locate(name, files, root, split, not skip, slices, missing_slices, max_record_bytes)
     found = found.absolute().with_limit(max_record_bytes)
     if checked_shuffle(shuffle):
         return Dataset(found, columns).batches(shuffle=shuffle, seed=seed, **vars(options))

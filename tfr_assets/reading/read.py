@@ -68,7 +68,7 @@ def read(
             of the slices. None: all that are there.
         missing_slices: `"raise"`, or `"allow"` to leave out slices among these that are not there.
         reader: How to read; see `tfr_assets.reading.registry`. None: the one that was measured to be the best here, if
-            that was measured, else `columnar`; `vectorized` where nothing is checked; for a URL, `autotuned`.
+            that was measured, else `columnar`; where nothing is checked, `vectorized`, and `autotuned` for a URL.
         shuffle: Whether to draw records at random, from 10,000 or from as many as given, and files in random order.
         seed: Makes that order the same in every run, but with `data_service`, whose workers race; it differs from
             epoch to epoch all the same.
@@ -115,7 +115,7 @@ def read(
 
     if repeat is not None and (not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1):
         raise ConfigError(f"repeat={repeat!r} must be a positive number of epochs, or None: without end")
-    found = locate(name, files, root, split, on_error != "skip", slices, missing_slices)
+    found = locate(name, files, root, split, on_error != "skip", slices, missing_slices, max_record_bytes)
     found = with_columns(found, columns).with_limit(max_record_bytes)
     options = ReadOptions(
         batch_size,

@@ -64,7 +64,10 @@ class Reader:
                 f"reader {self.name!r} cannot leave damaged records out; use another with on_error='skip'"
             )
         if is_remote(files.paths[0]) and not self.reads_urls:
-            raise ConfigError(f"reader {self.name!r} reads local files only; use another for a URL")
+            raise ConfigError(
+                f"reader {self.name!r} reads local files only, and {files.paths[0]} is a URL: leave "
+                "reader= out, or use 'file_queue', which has worker processes that read URLs, too"
+            )
         if files.paths[0].startswith("memory://") and not self.reads_memory:
             raise ConfigError(
                 f"reader {self.name!r} reads in other processes, which do not see memory://; use another for it"
@@ -159,8 +162,6 @@ READERS = {
             "resumable",
             "resumable.resumable",
             "batches by the numbers of their records, so that tf.train.Checkpoint saves iterators",
-            reads_urls=False,
-            reads_memory=False,
             skips_damage=False,
             repeats=True,
             parsed_by="kernels",
@@ -178,9 +179,9 @@ def default_reader(files: "RecordFiles", checked: bool = True) -> str:
         files: The files.
         checked: Whether damage is noticed, which our kernels always do; else, TensorFlow reads.
     """
-    if is_remote(files.paths[0]):
-        return "autotuned"
-    return "columnar" if checked else "vectorized"
+    if checked:
+        return "columnar"
+    return "autotuned" if is_remote(files.paths[0]) else "vectorized"
 
 
 def reader_named(name: str) -> Reader:

@@ -23,6 +23,7 @@ from types import TracebackType
 from tfr_assets.errors import SourceError
 from tfr_assets.storage.locks import hold_lock, if_abandoned, make_locked_file
 from tfr_assets.storage.objects.folder import ObjectFolder, Stat
+from tfr_assets.storage.objects.guard import check_held
 from tfr_assets.storage.objects.publish import create_alone
 from tfr_assets.storage.objects.ranges import chunks_of
 from tfr_assets.storage.objects.store import store_of
@@ -86,6 +87,7 @@ class Sending:
         self.send()
         folder, key = _object(self._path)
         with _alone(self._path):
+            check_held(folder.url_of(key))
             if self._is_sent:
                 self._upload.close()
                 is_copy = _RECORDS.fullmatch(self._path.name) is None
@@ -95,7 +97,7 @@ class Sending:
                     _mark(self._file, stat.etag, is_copy)
             else:
                 put = create_alone if _MANIFEST.fullmatch(key) else ObjectFolder.put
-                _mark(self._file, put(folder, key, self._file.read_bytes()))
+                _mark(self._file, put(folder, key, self._file.read_bytes()).etag)
             yield
 
 
@@ -111,6 +113,7 @@ def removing(path: Path) -> Iterator[None]:
         return
     folder, key = _object(path)
     with _alone(path):
+        check_held(folder.url_of(key))
         folder.delete([key])
         yield
 
@@ -134,7 +137,7 @@ def naming_folder(temporary: Path, folder: Path, last: str) -> Iterator[None]:
     objects = ObjectFolder(url)
     for path in sorted(temporary.iterdir(), key=lambda path: (path.name == last, path.name)):
         with objects.uploading(path.name, path):
-            pass
+            check_held(url)
         if stat := objects.stat(path.name):
             _mark(path, stat.etag)
     with _alone(folder):
@@ -149,6 +152,7 @@ def remove_folder(folder: Path) -> None:
     """
     if url := url_of(folder):
         with _alone(folder):
+            check_held(url)
             objects = ObjectFolder(url)
             objects.delete(list(objects.walk()))
     shutil.rmtree(folder, ignore_errors=True)
@@ -238,7 +242,7 @@ def _take(objects: ObjectFolder, folder: Path, there: Mapping[str, Stat]) -> Non
 
     def fetch(key: str) -> None:
         if got := objects.get_versioned(key):
-            _write(folder / key, iter([got[0]]), got[1])
+            _write(folder / key, iter([got[0]]), got[1].etag)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for _ in pool.map(fetch, wanted):

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tfr_assets.errors import SourceError
+from tfr_assets.storage.file_names import is_http
 from tfr_assets.storage.objects.folder import ObjectFolder
 from tfr_assets.storage.objects.store import is_reached
 from tfr_assets.storage.raw_files import backend_errors, filesystem
@@ -25,6 +27,20 @@ def files_in(folder: str) -> dict[str, int | None]:
             return {name.rstrip("/").rpartition("/")[2]: None for name in fs.ls(path, detail=False)}
         except (FileNotFoundError, NotADirectoryError):
             return {}
+
+
+def files_listed(folder: str) -> dict[str, int | None]:
+    """Returns what `files_in` does; nothing where a web server refuses to list, as many do for what is not there.
+
+    Raises:
+        SourceError: Other storage refuses.
+    """
+    try:
+        return files_in(folder)
+    except SourceError:
+        if is_http(folder):
+            return {}
+        raise
 
 
 def contents_of(folder: str, names: Sequence[str]) -> dict[str, bytes]:

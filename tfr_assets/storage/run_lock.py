@@ -50,7 +50,7 @@ def try_lock(path: Path, run_id: str) -> Held | str:
         ConfigError: It cannot be opened as it is configured.
     """
     if url := url_of(path.parent):
-        return _lease(ObjectFolder(url), path.name)
+        return _lease(ObjectFolder(url), path.name, run_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     file = lock(path, wait=False)
     if file is None:
@@ -89,11 +89,11 @@ def hold_folder(folder: Path) -> Iterator[None]:
         lease.check()
 
 
-def _lease(folder: ObjectFolder, key: str) -> Held | str:
+def _lease(folder: ObjectFolder, key: str, run_id: str) -> Held | str:
     store_of(folder.bucket)  # says what to install
     held = ExitStack()
     try:
-        lease = held.enter_context(hold_lease(folder, key))
+        lease = held.enter_context(hold_lease(folder, key, run_id=run_id))
     except HeldError as error:
         return error.holder
     with ExitStack() as unless_done:

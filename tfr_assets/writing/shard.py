@@ -113,7 +113,8 @@ def finish_shards(plan: ShardingPlan) -> str | None:
     Damaged measurements go, too: only measuring writes them, and readers do as if there were none.
 
     Args:
-        plan: The plan. While a shard is missing, or still of other data or settings, nothing is done.
+        plan: The plan, whose dataset has caught up with what lies in a store. While a shard is missing, or still of
+            other data or settings, nothing is done.
 
     Returns:
         Why TensorFlow Datasets cannot load the shards, if so.
@@ -123,7 +124,6 @@ def finish_shards(plan: ShardingPlan) -> str | None:
         WriteError: The file system refused.
     """
     layout = plan.dataset.layout
-    plan.dataset.catch_up()
     with refusals(layout.shards):
         paths = [layout.shard_path(shard) for shard in plan.shards]
         manifests = [read_manifest(path) for path in paths]

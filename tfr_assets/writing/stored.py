@@ -57,12 +57,13 @@ def find_record_files(paths: Iterable[Path]) -> list[Path]:
             if promised:
                 folders[:] = [name for name in folders if name not in _OURS]
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(promised.union(name for name in names if _looks_like_one(name))):
+            for name in sorted(promised.union(name for name in names if looks_like_records(name))):
                 found[here / name] = None
     return list(found)
 
 
-def _looks_like_one(name: str) -> bool:
+def looks_like_records(name: str) -> bool:
+    """Whether a file of any origin is named as TFRecord files are."""
     lower = name.lower()
     return not lower.startswith(".") and _NAME.search(lower) is not None and not lower.endswith((".json", ".idx"))
 
@@ -71,7 +72,7 @@ def _is_written_here(path: Path) -> bool:
     """Whether what lies below `manifest` for a file is a manifest of ours, also a damaged one."""
     from tfr_assets.records.frames.manifest import Manifest
 
-    return _looks_like_one(path.name) or index_path(path).exists() or Manifest.load(path) is not None
+    return looks_like_records(path.name) or index_path(path).exists() or Manifest.load(path) is not None
 
 
 def verify(what: str | os.PathLike[str], *, max_record_bytes: int | None = None) -> "list[FileReport]":

@@ -9,6 +9,7 @@ from tfr_assets.components.failures import mark_failed, reported
 from tfr_assets.components.metadata.file_metadata import file_metadata, markdown
 from tfr_assets.components.metadata.progress import counted, logged
 from tfr_assets.components.metadata.report import report_failure
+from tfr_assets.components.runs.while_held import while_held
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout
 from tfr_assets.units import megabytes
@@ -38,7 +39,11 @@ def build_merged(whole: Look) -> dg.AssetsDefinition:
         from tfr_assets.writing.merged import merge_shards
 
         look = whole.in_run(context.run)
-        with report_failure(look, context, "merged"), reported(dataset=look.dataset.title):
+        with (
+            while_held(context, look.dataset.layout),
+            report_failure(look, context, "merged"),
+            reported(dataset=look.dataset.title),
+        ):
             try:
                 merged = merge_shards(look.current, counted(logged(context.log.info)))
             except TfrError as error:  # "Failed" then selects what must be written again

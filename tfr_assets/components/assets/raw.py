@@ -12,6 +12,7 @@ from tfr_assets.components.metadata.file_metadata import inventory_metadata, mar
 from tfr_assets.components.metadata.previews import previews
 from tfr_assets.components.metadata.progress import logged
 from tfr_assets.components.metadata.report import report_failure
+from tfr_assets.components.runs.while_held import while_held
 from tfr_assets.errors import ConfigError, SchemaError
 from tfr_assets.sources import SKIPPED, Inventory, Source
 from tfr_assets.units import megabytes
@@ -41,7 +42,11 @@ def build_raw(whole: Look, deps: Sequence[dg.AssetKey] = ()) -> dg.AssetsDefinit
 
         look = whole.in_run(context.run)
         dataset = look.dataset
-        with report_failure(look, context, "raw"), reported(source=str(dataset.source)):
+        with (
+            while_held(context, dataset.layout),
+            report_failure(look, context, "raw"),
+            reported(source=str(dataset.source)),
+        ):
             inventory = materialize_raw(dataset, logged(context.log.info))
             metadata = inventory_metadata(inventory, preview(inventory), dataset.layout)
         context.log.info(f"{dataset.title}: {inventory.rows:,} rows, {megabytes(inventory.bytes)}, {_files(inventory)}")

@@ -11,6 +11,7 @@ from tfr_assets.components.failures import reported
 from tfr_assets.components.metadata.file_metadata import markdown, rounded
 from tfr_assets.components.metadata.progress import logged
 from tfr_assets.components.metadata.report import write_report
+from tfr_assets.components.runs.while_held import while_held
 
 if TYPE_CHECKING:
     from tfr_assets.bench.readers.report import Report
@@ -36,7 +37,7 @@ def build_reader_report(look: Look, options: BenchOptions) -> dg.AssetsDefinitio
 
         report_progress = logged(context.log.info)
         folder = dataset.layout.readers
-        with reported(dataset=dataset.name):
+        with while_held(context, dataset.layout), reported(dataset=dataset.name):
             files = locate(dataset.layout.folder, "shards")
             report = make_report(
                 folder, files, options.readers, options.step_ms, lambda _, done, steps: report_progress(done, steps)

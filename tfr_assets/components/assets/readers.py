@@ -10,6 +10,7 @@ from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.metadata.file_metadata import rounded
 from tfr_assets.components.metadata.progress import logged
+from tfr_assets.components.runs.while_held import while_held
 from tfr_assets.reading.registry import READERS
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def build_readers(look: Look, options: BenchOptions) -> dg.AssetsDefinition:
 
         chosen = chosen_partitions(context)
         report_progress = logged(context.log.info)
-        with reported(dataset=dataset.name):
+        with while_held(context, dataset.layout), reported(dataset=dataset.name):
             files = locate(dataset.layout.folder, "shards")
             measured = measure_readers(files, options.of(chosen), lambda _, done, steps: report_progress(done, steps))
             for measurement in measured.measurements.values():

@@ -33,7 +33,8 @@ from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.metadata.file_metadata import file_metadata, markdown
 from tfr_assets.components.metadata.progress import counted, logged
 from tfr_assets.components.metadata.report import report_failure
-from tfr_assets.components.runs.between_steps import KEY, RESOURCES
+from tfr_assets.components.runs.between_steps import KEY, between_steps
+from tfr_assets.components.runs.while_held import while_held
 from tfr_assets.layout import Layout, Shard
 from tfr_assets.units import megabytes
 from tfr_assets.urls import place_of
@@ -80,7 +81,11 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
 
         partitions = chosen_partitions(context)
         look = whole.in_run(context.run)
-        with report_failure(look, context, "the plan"), reported(dataset=look.dataset.title):
+        with (
+            while_held(context, look.dataset.layout),
+            report_failure(look, context, "the plan"),
+            reported(dataset=look.dataset.title),
+        ):
             look.dataset.catch_up()
             planned = plan_shards(look.current)
             if look.partition:
@@ -107,7 +112,7 @@ def build_shards(whole: Look) -> dg.AssetsDefinition:
         partitions_def=whole.partitions,
         backfill_policy=whole.backfills(),
         automation_condition=whole.follows,
-        resource_defs=RESOURCES,
+        resource_defs=between_steps(whole.dataset.project),
     )
     def shards(raw: Any) -> Any:
         planned, each = plan(raw)
@@ -156,7 +161,7 @@ def _write(
     from tfr_assets.writing.shard import write_shard
 
     look = _look(context, plan.dataset)
-    with report_failure(look, context, shard.key):
+    with while_held(context, look.dataset.layout), report_failure(look, context, shard.key):
         with reported(shard=shard.key):
             written = write_shard(plan, shard, counted(logged(context.log.info), shard.rows))
             inventory = load_inventory(plan.dataset)
@@ -194,7 +199,7 @@ def commit(context: dg.AssetExecutionContext, plan: Any, steps: list[Any]) -> It
     written = [shard for step in steps for shard in step]
     done = {key: replace(shard, path=layout.shard_path(key)) for key, shard, _ in written}
     look = _look(context, plan.dataset)
-    with report_failure(look, context, "shards"):
+    with while_held(context, layout), report_failure(look, context, "shards"):
         with reported(dataset=plan.dataset.title):
             plan.dataset.catch_up()
         files = {partition: look.files(partition) for partition in context.partition_keys}

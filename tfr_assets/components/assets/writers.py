@@ -9,6 +9,7 @@ from tfr_assets.components.assets.readers import POOL
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.failures import chosen_partitions, reported
 from tfr_assets.components.metadata.file_metadata import markdown, rounded
+from tfr_assets.components.runs.while_held import while_held
 from tfr_assets.writing.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def build_writers(look: Look, options: WriterTrials) -> dg.AssetsDefinition:
     )
     def writers(context: dg.AssetExecutionContext) -> None:
         for writer in chosen_partitions(context):
-            with reported(writer=writer):
+            with while_held(context, dataset.layout), reported(writer=writer):
                 trial = measure(dataset, writer, options)
             best = trial.best
             context.log.info(f"{writer}: {best.records_per_second:,.0f} records/s with {best.workers} workers")
@@ -67,7 +68,7 @@ def build_writer_report(look: Look, options: WriterTrials) -> dg.AssetsDefinitio
     def writer_report(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         from tfr_assets.bench.writers.comparison import compare
 
-        with reported(dataset=dataset.name):
+        with while_held(context, dataset.layout), reported(dataset=dataset.name):
             comparison = compare(dataset, options)
             metadata = _report_metadata(comparison, dataset.layout)
         for sentence in comparison.advice():

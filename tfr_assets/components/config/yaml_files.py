@@ -35,6 +35,8 @@ def check_yaml(file: Path) -> None:
         ) from error
     try:
         values = _count_values(file, text)
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{file}: {_describe(error)}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{file}: is no YAML: {error}") from error
     if not values:
@@ -72,3 +74,11 @@ def _count_values(file: Path, text: str) -> int:
                 f"{where}: has more than {_MOST_VALUES:,} values, with aliases (`*name`) unfolded; remove some"
             )
     return count
+
+
+def _describe(error: yaml.MarkedYAMLError) -> str:
+    """Returns where what cannot be parsed begins, and where that is noticed, in a line."""
+    noticed = f"{error.problem} in line {error.problem_mark.line + 1}" if error.problem_mark else str(error.problem)
+    if error.context and error.context_mark:
+        return f"line {error.context_mark.line + 1}: is no YAML: {error.context}: {noticed}"
+    return f"is no YAML: {noticed}"

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tfr_assets.components.attributes import Look
 from tfr_assets.components.metadata.html import facts, page, paragraph, subsection, table, text
+from tfr_assets.components.runs.while_held import while_held
 from tfr_assets.errors import TfrError
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.verdicts import CHECKS, CURRENT, Check
@@ -48,6 +49,9 @@ class _Context(Protocol):
 
     @property
     def run(self) -> dg.DagsterRun: ...
+
+    @property
+    def job_def(self) -> dg.JobDefinition: ...
 
     @property
     def log(self) -> dg.DagsterLogManager: ...
@@ -109,7 +113,8 @@ def report_run_failure(look: Look, context: PlanOrchestrationContext, failure: d
         error = error.cause
     step = str(failure.step_key).rpartition(".")[2]
     says = f"{failed} at {step}: {error.message.strip() if error else 'its log says more'}"
-    write_report(look, _Run(context.instance, context.dagster_run, context.log), failure=says)
+    run = _Run(context.instance, context.dagster_run, context.job.get_definition(), context.log)
+    write_report(look, run, failure=says)
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,7 @@ class _Run:
 
     instance: dg.DagsterInstance
     run: dg.DagsterRun
+    job_def: dg.JobDefinition
     log: dg.DagsterLogManager
 
 
@@ -135,7 +141,7 @@ def _was_just_written(look: Look, words: str) -> bool:
 
 
 def write_report(look: Look, context: _Context, known: Mapping[str, Metadata] | None = None, failure: str = "") -> None:
-    """Writes a dataset's page. If disk or database refuse, the log says so: the data is what counts.
+    """Writes a dataset's page. If disk or database refuse, or the lock was lost, the log says so: the data counts.
 
     Args:
         look: The dataset.
@@ -145,7 +151,8 @@ def write_report(look: Look, context: _Context, known: Mapping[str, Metadata] | 
     """
     try:
         report = build_report(look, context.instance, known or {}, failure)
-        write_atomically(look.dataset.layout.report, named(report).encode())
+        with while_held(context, look.dataset.layout):
+            write_atomically(look.dataset.layout.report, named(report).encode())
     except DBAPIError as error:
         context.log.warning(f"{look.dataset.layout.report} is not up to date: Dagster's database: {error.orig}")
     except (TfrError, OSError) as error:

@@ -5,6 +5,8 @@ the store when it has succeeded; of a failed run it stays, because it may be re-
 """
 
 import pickle
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -18,17 +20,23 @@ KEY = "tfr_between_steps"
 _FOLDER = ".steps"  # beside the datasets' folders
 
 
-@dg.io_manager(description="Keeps what steps hand over where all of them find it.")
-def between_steps(context: dg.InitResourceContext) -> dg.IOManager:
-    """Returns what keeps it: Dagster's own files, or objects."""
-    url = url_of(data_root())
-    if url:
-        return _InStore(url)
-    assert context.instance
-    return PickledObjectFilesystemIOManager(base_dir=context.instance.storage_directory())
+@lru_cache
+def between_steps(project: Path | None) -> dict[str, dg.IOManagerDefinition]:
+    """Returns the resource that keeps it, one for all datasets of a project: Dagster's own files, or objects.
 
+    Args:
+        project: Folder of the project, which may say where its data lies; None: the current one.
+    """
 
-RESOURCES = {KEY: between_steps}
+    @dg.io_manager(description="Keeps what steps hand over where all of them find it.")
+    def keeper(context: dg.InitResourceContext) -> dg.IOManager:
+        url = url_of(data_root(project))
+        if url:
+            return _InStore(url)
+        assert context.instance
+        return PickledObjectFilesystemIOManager(base_dir=context.instance.storage_directory())
+
+    return {KEY: keeper}
 
 
 class _InStore(dg.IOManager):
@@ -53,14 +61,18 @@ class _InStore(dg.IOManager):
         return pickle.loads(content)
 
 
-def remove_handed_over(run_id: str) -> None:
+def remove_handed_over(run_id: str, project: Path | None) -> None:
     """Removes what the steps of a run have put into a store, if they have.
+
+    Args:
+        run_id: The run.
+        project: As for `between_steps`.
 
     Raises:
         SourceError: The store refused.
         WriteError: As well.
     """
-    if url := url_of(data_root()):
+    if url := url_of(data_root(project)):
         folder = ObjectFolder(f"{url}/{_FOLDER}/{run_id}")
         folder.delete(list(folder.walk()))
 

@@ -24,7 +24,9 @@ from tfr_assets.components.runs.dead_runs import DATASET_TAG, is_stopped, keep_a
 from tfr_assets.components.runs.slices import slice_of
 from tfr_assets.errors import TfrError
 from tfr_assets.layout import Layout
+from tfr_assets.storage.objects.guard import only_while_held
 from tfr_assets.storage.run_lock import try_lock
+from tfr_assets.urls import url_of
 from tfr_assets.writing.dataset import Dataset
 
 WhenFailed = Callable[[PlanOrchestrationContext, dg.DagsterEvent], None]
@@ -97,7 +99,7 @@ class HeldApart(dg.Executor):
                     if name in _held_apart:
                         _held_apart[name].when_failed(plan_context, failure)
                 if not failed:
-                    yield from _removed(plan_context)
+                    yield from _removed(plan_context, names)
             except GeneratorExit:
                 raise
             except BaseException:
@@ -143,13 +145,16 @@ def _hold(
         yield _event(context, f"cannot lock {name}, so another run may write at the same time: {error}")
         return
     held.callback(lock.release)
+    if url := url_of(path.parent):
+        held.enter_context(only_while_held(url, path.name, context.run_id))  # the page of what failed
     checks.append(lock.check)
 
 
-def _removed(context: PlanOrchestrationContext) -> Iterator[dg.DagsterEvent]:
+def _removed(context: PlanOrchestrationContext, names: list[str]) -> Iterator[dg.DagsterEvent]:
     """Removes what steps have handed over; if a store refuses, the data is there all the same."""
+    projects = [_held_apart[name].dataset.project for name in names if name in _held_apart]
     try:
-        remove_handed_over(context.run_id)
+        remove_handed_over(context.run_id, projects[0] if projects else None)
     except TfrError as error:
         yield _event(context, f"what steps handed over stays in the store: {error}")
 

@@ -35,6 +35,7 @@ MODULES = (
     # this project: its kernels are compiled, or loaded from the cache, while they are imported
     "tfr_assets.definitions",
     "tfr_assets.components.config.component",
+    "tfr_assets.records.arrow.arrays",
     "tfr_assets.records.schema.casts",
     "tfr_assets.writing.merged",
     "tfr_assets.writing.raw",

@@ -15,23 +15,25 @@ from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.frameworks import InFrameworks
 from tfr_assets.reading.access.gather import LoadedRecords, Source, batches_together, file_records
 from tfr_assets.reading.access.left import Positions
-from tfr_assets.reading.access.open_files import OpenFiles, Scanned
+from tfr_assets.reading.access.open_files import OpenFiles
 from tfr_assets.reading.access.options import BatchInto, BatchOptions, Even, check_on_error
 from tfr_assets.reading.access.order import Order, Shuffle, order_of
 from tfr_assets.reading.access.passes import AnyOrder
-from tfr_assets.reading.access.remote_files import REACH, check_reached
+from tfr_assets.reading.access.remote_files import REACH
 from tfr_assets.reading.access.rows import as_records
 from tfr_assets.reading.locate.file_sets import other_splits, split_of
 from tfr_assets.reading.locate.record_files import RecordFiles
 from tfr_assets.reading.locate.slices import gather_again
+from tfr_assets.reading.locate.undescribed import REMOTE
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
 from tfr_assets.reading.native.convert import converter, keeps_nulls
-from tfr_assets.records.frames.examine import FileReport, examine_files
+from tfr_assets.records.frames.examine import FileReport, examine, examine_files
 from tfr_assets.records.frames.gather import GAP
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.scan import Fault
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.objects.store import is_reached
 from tfr_assets.storage.remote_folders import files_in
 
 if TYPE_CHECKING:
@@ -84,7 +86,6 @@ class Dataset(InFrameworks):
         files: The files.
         columns: The columns to decode; None: all.
         in_memory: Whether all records are read now, and kept.
-        scanned: Of files without manifest, by index: what each was when it was read to find its records.
     """
 
     def __init__(
@@ -92,13 +93,9 @@ class Dataset(InFrameworks):
         files: RecordFiles,
         columns: Sequence[str] | None = None,
         in_memory: bool = False,
-        scanned: Mapping[int, Scanned] | None = None,
     ) -> None:
-        for path in files.paths:
-            check_reached(path)
         self._files, self._columns = files, None if columns is None else chosen_columns(files.features, columns)
-        self._scanned = scanned or {}
-        self._open, self._in_memory = OpenFiles(files, scanned), in_memory
+        self._open, self._in_memory = OpenFiles(files), in_memory
         self._source: Source = file_records(files, self._open)
         if in_memory:
             try:
@@ -117,8 +114,8 @@ class Dataset(InFrameworks):
         return f"<{len(self)} records of {len(self._files.paths)} files: {', '.join(self._names(None))}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._scanned:  # which a file that is not the same fails
-            return Dataset, (self._files, self._columns, self._in_memory, self._scanned)
+        if self._files.scanned:  # which a file that is not the same fails
+            return Dataset, (self._files, self._columns, self._in_memory)
         return _reopened, (
             self._files.paths,
             self._columns,
@@ -299,6 +296,11 @@ class Dataset(InFrameworks):
         """
         if not is_remote(self._files.paths[0]):
             return examine_files([Path(path) for path in self._files.paths])
+        if self._files.scanned or not is_reached(self._files.paths[0]):  # what lies beside them is not looked at
+            return [
+                examine(path, manifest, manifest.features, opener=REMOTE.open)
+                for path, manifest in zip(self._files.paths, self._files.manifests, strict=True)
+            ]
         from tfr_assets.writing.stored import verify
 
         return [report for path in self._files.paths for report in verify(path)]

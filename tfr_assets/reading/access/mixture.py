@@ -109,6 +109,7 @@ class Mixture:
             tuple(manifest for each in files for manifest in each.manifests),
             joint_spec({name: files.features for name, files in sources.items()}, "mixed"),
             max(each.max_record_bytes for each in files),
+            {path: known for each in files for path, known in each.scanned.items()},
         )
         self._all = Dataset(joint, columns)
         made_of = [[fingerprint_of(each), quota] for each, quota in zip(files, quotas, strict=True)]
@@ -116,7 +117,7 @@ class Mixture:
 
     def __reduce__(self) -> tuple[Any, ...]:
         sources, *others = self._arguments
-        files = {name: (each.paths, each.max_record_bytes) for name, each in sources.items()}
+        files = {name: each if each.scanned else (each.paths, each.max_record_bytes) for name, each in sources.items()}
         return _reopened, (files, *others, self.fingerprint)
 
     def __len__(self) -> int:
@@ -152,8 +153,8 @@ class Mixture:
 
 
 def _reopened(
-    sources: Mapping[str, tuple[tuple[str, ...], int]], weights: Sequence[float], shuffle: Shuffle, seed: int,
-    until: Until, columns: Sequence[str] | None, fingerprint: str,
+    sources: Mapping[str, RecordFiles | tuple[tuple[str, ...], int]], weights: Sequence[float], shuffle: Shuffle,
+    seed: int, until: Until, columns: Sequence[str] | None, fingerprint: str,
 ) -> Mixture:  # fmt: skip
     """Opens the files of a mixture again.
 
@@ -161,7 +162,10 @@ def _reopened(
         StaleError: They are not those of the fingerprint.
         DamagedFile: A file is missing.
     """
-    found = {name: gather_again(paths).with_limit(most) for name, (paths, most) in sources.items()}
+    found = {
+        name: each if isinstance(each, RecordFiles) else gather_again(each[0]).with_limit(each[1])
+        for name, each in sources.items()
+    }
     mixture = Mixture(found, weights, shuffle, seed, until, columns)
     if mixture.fingerprint != fingerprint:
         raise StaleError(

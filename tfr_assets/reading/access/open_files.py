@@ -5,7 +5,8 @@ with the dataset: whoever replaces a file removes its manifest before and writes
 name must lead to the same, unchanged file. So records of two versions never mix, and each is where the index says,
 of which the manifest has a checksum, with both of its CRCs.
 
-A compressed file is decompressed once, into a temporary file without a name. Descriptors have no position that
+A compressed file is decompressed once, into a temporary file without a name, into which a remote one is copied of which
+no parts can be fetched. Descriptors have no position that
 anything here depends on, so that threads and forked processes share them; no lock is held that a fork could copy.
 """
 
@@ -13,19 +14,18 @@ import errno
 import os
 import resource
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError, DamagedFile, TfrError, WriteError
+from tfr_assets.errors import ConfigError, DamagedFile, SourceError, TfrError, WriteError
 from tfr_assets.layout import index_path
 from tfr_assets.reading.access.remote_files import REACH, RemoteFile, fetched_index, open_remote
-from tfr_assets.reading.locate.foreign_cache import Identity, identity_of
 from tfr_assets.reading.locate.record_files import RecordFiles
-from tfr_assets.records.frames.compression import CompressedInput, InputStream, PlainInput, StreamFault
+from tfr_assets.records.examples.survey import Identity, identity_of
+from tfr_assets.records.frames.compression import InputStream, PipedInput, PlainInput, StreamFault
 from tfr_assets.records.frames.gather import Runs
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import FRAMING, Manifest
@@ -99,14 +99,14 @@ class OpenFile:
             yield PlainInput(own.fileno())
 
     def decompressed(self, compression: str) -> "OpenFile":
-        """Returns the same file with what it holds, decompressed, in a temporary file without a name.
+        """Returns the same file, read to its end, with what it holds, decompressed, in a temporary file without a name.
 
         Raises:
             DamagedFile: It is damaged.
             WriteError: There is no room for what it holds.
             OSError: It cannot be read.
         """
-        stream, piece = CompressedInput(self.descriptor, compression), bytearray(_PIECE)
+        stream, piece = PipedInput.of(self.descriptor, 0, compression), bytearray(_PIECE)
         try:
             with tempfile.TemporaryFile(buffering=0) as plain:
                 while got := stream.read_into(memoryview(piece)):
@@ -114,7 +114,7 @@ class OpenFile:
                         _write(plain.fileno(), memoryview(piece)[:got])
                     except OSError as error:
                         raise WriteError(
-                            f"{self.path} cannot be decompressed into the temporary folder {tempfile.gettempdir()}: "
+                            f"{self.path} cannot be unpacked into the temporary folder {tempfile.gettempdir()}: "
                             f"{error.strerror or error}. Make room there, or let TMPDIR name another folder"
                         ) from error
                 return OpenFile(self.path, os.dup(plain.fileno()), self.identity)
@@ -135,32 +135,20 @@ def _write(descriptor: int, content: memoryview) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-@dataclass(frozen=True)
-class Scanned:
-    """What is known of a file without manifest.
-
-    Attributes:
-        identity: Which file it was.
-        bounds: As those of `OpenFile`.
-    """
-
-    identity: Identity
-    bounds: np.ndarray
-
-
 class OpenFiles:
     """The files of a dataset, opened as they are needed. Any number of threads may use it.
 
     Args:
         files: The files.
-        scanned: Of files without manifest, by index: what each was when it was scanned.
 
     Attributes:
         at_once: How many a thread may hold, so that several threads stay within the limit of the process.
     """
 
-    def __init__(self, files: RecordFiles, scanned: Mapping[int, Scanned] | None = None) -> None:
-        self._files, self._scanned = files, scanned or {}
+    def __init__(self, files: RecordFiles) -> None:
+        self._files = files
+        self._scanned = {at: files.scanned[path] for at, path in enumerate(files.paths) if path in files.scanned}
+        self._reach: dict[int, tuple[int, int] | None] = {}
         self._open: dict[int, AnyFile] = {}
         self._bounds = {index: each.bounds for index, each in self._scanned.items()}
         self._identities = {index: each.identity for index, each in self._scanned.items()}
@@ -169,8 +157,11 @@ class OpenFiles:
 
     def reach(self, index: int) -> tuple[int, int] | None:
         """Returns how records of a file are best read; see `Runs`."""
-        is_copied = self._files.manifests[index].compression != "none"
-        return None if is_copied or not is_remote(self._files.paths[index]) else REACH
+        if not is_remote(self._files.paths[index]):
+            return None
+        if index not in self._reach:  # only its server tells whether parts of it can be had
+            self[index]
+        return self._reach[index]
 
     def __getitem__(self, index: int) -> AnyFile:
         """Returns a file, open.
@@ -227,14 +218,30 @@ class OpenFiles:
 
     def _opened_remote(self, index: int) -> AnyFile:
         path, manifest = self._files.paths[index], self._files.manifests[index]
-        file: AnyFile = open_remote(path, manifest)
-        if manifest.compression != "none":
-            with open_piped(path, manifest.bytes) as descriptor:
-                file = OpenFile(path, os.dup(descriptor), None).decompressed(manifest.compression)
+        scanned = self._scanned.get(index)
+        file: AnyFile | None = open_remote(path, manifest, scanned.identity if scanned else None)
+        reach = self._reach.setdefault(index, REACH if file else None)
+        if file is None or reach is None:
+            if reach:
+                raise SourceError(f"{path}: its server does not give parts of it any more; open it again")
+            file = _fetched_whole(path, manifest)
+            self._bounds[index] = file.bounds
         if index not in self._bounds:
             self._bounds[index] = _bounds(file, manifest)
         file.bounds = self._bounds[index]
         return file
+
+
+def _fetched_whole(url: str, manifest: Manifest) -> OpenFile:
+    """Returns what a file holds that cannot be read in parts, in a temporary file without a name.
+
+    What comes is compared with the digest, whatever the storage says of versions. Raises as `OpenFiles`.
+    """
+    with open_piped(url, manifest.bytes) as descriptor:
+        file = OpenFile(url, os.dup(descriptor), None).decompressed(manifest.compression)
+    file.bounds, scan = scanned_bounds(file, manifest.max_record_bytes)
+    _check(scan, url, manifest, "Where parts of a file cannot be fetched, damaged files")
+    return file
 
 
 def _unreadable(path: str, error: OSError) -> TfrError:
@@ -267,13 +274,21 @@ def _bounds(file: AnyFile, manifest: Manifest) -> np.ndarray:
         bounds[-1] = manifest.stream_bytes
         return bounds
     bounds, scan = scanned_bounds(file, manifest.max_record_bytes)
-    if scan.faults:
-        raise DamagedFile(
-            f"{describe_faults(scan.faults)}. Without a valid index, damaged files are only read in their order"
-        )
-    if (scan.records, to_text(scan.digest)) != (manifest.records, manifest.digest):
-        raise stale(file.path)
+    _check(scan, file.path, manifest, "Without a valid index, damaged files")
     return bounds
+
+
+def _check(scan: Scan, path: str, manifest: Manifest, which: str) -> None:
+    """Makes sure that a file holds the records that its manifest says.
+
+    Raises:
+        DamagedFile: It is damaged.
+        StaleError: It holds others.
+    """
+    if scan.faults:
+        raise DamagedFile(f"{describe_faults(scan.faults)}. {which} are only read in their order")
+    if (scan.records, to_text(scan.digest)) != (manifest.records, manifest.digest):
+        raise stale(path)
 
 
 def _index(path: str, manifest: Manifest) -> np.ndarray:

@@ -1,29 +1,31 @@
-"""Files in object stores of which records are read by number: parts of them, fetched as they are asked for."""
+"""Remote files of which records are read by number: parts of them, fetched as they are asked for."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError, DamagedFile
+from tfr_assets.errors import DamagedFile
 from tfr_assets.layout import index_path, manifest_path
+from tfr_assets.records.examples.survey import Identity
 from tfr_assets.records.frames.compression import InputStream, PipedInput
 from tfr_assets.records.frames.gather import Runs
 from tfr_assets.records.frames.index import read_index
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.frames.segments import stale
-from tfr_assets.storage.objects.folder import ObjectFolder
-from tfr_assets.storage.objects.ranges import PART, ObjectVersion, version_of
-from tfr_assets.storage.pipe import has_ranges, open_piped
+from tfr_assets.storage.objects.ranges import PART
+from tfr_assets.storage.pipe import open_piped
+from tfr_assets.storage.remote_folders import contents_of
+from tfr_assets.storage.versions import RemoteVersion, version_at
 
 REACH = 512 << 10, PART
 """Bytes between two records for which one request costs less than two, and bytes of a request at most."""
 
 
 class RemoteFile:
-    """An object of which records are read, all of the version that was opened.
+    """A remote file of which records are read, all of the version that was opened.
 
     Attributes:
         path: Its URL.
@@ -33,9 +35,9 @@ class RemoteFile:
 
     is_remote = True
 
-    def __init__(self, version: ObjectVersion) -> None:
-        self._version = version
-        self.path, self.size = version.url, version.stat.size
+    def __init__(self, version: RemoteVersion, manifest: Manifest) -> None:
+        assert version.fetch
+        self.path, self.size, self._fetch = version.url, manifest.bytes, version.fetch
         self.bounds = np.zeros(1, np.int64)
 
     def check(self) -> None:
@@ -47,10 +49,10 @@ class RemoteFile:
         """Fetches some of the runs, a request each; arguments as for `Runs.read`.
 
         Raises:
-            SourceError: The store refused, or the object was replaced.
+            SourceError: The storage refused, or the file was replaced.
         """
         for run in range(first, stop):
-            content = np.frombuffer(self._version.fetch(*runs.ranges[run]), np.uint8)
+            content = np.frombuffer(self._fetch(*runs.ranges[run]), np.uint8)
             runs.put(run, content, buffer, problems)
 
     @contextmanager
@@ -60,44 +62,53 @@ class RemoteFile:
             yield PipedInput(descriptor, self.size)
 
 
-def check_reached(path: str) -> None:
-    """Refuses URLs of which no parts can be fetched.
+def open_remote(url: str, manifest: Manifest, identity: Identity | None) -> RemoteFile | None:
+    """Opens a remote file; None: it must be fetched whole, since its storage gives no parts, or not of one version.
+
+    Args:
+        url: The file.
+        manifest: What it must hold.
+        identity: Which version it must be, if it has no manifest there; None: it has.
 
     Raises:
-        ConfigError: It is one.
-    """
-    if not has_ranges(path):
-        raise ConfigError(
-            f"{path}: records are read by number from local files, and from s3://, gs:// and az:// with "
-            "`pip install 'tfr-assets[s3]'`; copy the dataset, or read it in its order with tfr_assets.batches"
-        )
-
-
-def open_remote(url: str, manifest: Manifest) -> RemoteFile:
-    """Opens an object.
-
-    Raises:
-        StaleError: It has another manifest than the one that was opened.
+        StaleError: It is another one, or has another manifest than the one that was opened.
         DamagedFile: It has another size.
-        SourceError: It is not there, or the store refused.
+        SourceError: It is not there, or the storage refused.
     """
-    version = version_of(url)
-    folder, _, name = url.rpartition("/")
-    content = ObjectFolder(folder).get(str(manifest_path(Path(name))))
-    if content is None or Manifest.from_json(content, name) != manifest:
+    found = version_at(url)
+    if identity is None and _manifest_at(url) != manifest:
         raise stale(url)
-    if version.stat.size != manifest.bytes:
-        raise DamagedFile(f"{url}: {version.stat.size} bytes, its manifest says {manifest.bytes}; get it again")
-    return RemoteFile(version)
+    if identity and found.version != identity:
+        raise stale(url)
+    if found.size not in (None, manifest.bytes):
+        if identity is not None:
+            raise stale(url)
+        raise DamagedFile(f"{url}: {found.size} bytes, its manifest says {manifest.bytes}; get it again")
+    is_known = identity is None or identity
+    return RemoteFile(found, manifest) if found.fetch and is_known and manifest.compression == "none" else None
+
+
+def _manifest_at(url: str) -> Manifest | None:
+    content = _beside(url, manifest_path)
+    return Manifest.from_json(content, url.rpartition("/")[2]) if content else None
 
 
 def fetched_index(url: str, manifest: Manifest) -> np.ndarray:
-    """Returns the index of an object, as `read_index` does; raises as that, and SourceError where a store refuses."""
-    folder, _, name = url.rpartition("/")
-    content = ObjectFolder(folder).get(str(index_path(Path(name))))
+    """Returns the index of a remote file, as `read_index` does; raises as that, and SourceError if one refuses."""
+    content = _beside(url, index_path)
     if content is None:
         raise FileNotFoundError(f"{url} has no index")
     with tempfile.NamedTemporaryFile(suffix=".idx") as file:
         file.write(content)
         file.flush()
         return read_index(Path(file.name), manifest.index)
+
+
+def _beside(url: str, place: Callable[[Path], Path]) -> bytes | None:
+    """Returns what a file holds that lies where a function says, seen from the folder of a URL."""
+    folder, _, name = url.rpartition("/")
+    beside = str(place(Path(name)))
+    try:
+        return contents_of(folder, [beside])[beside]
+    except FileNotFoundError:
+        return None

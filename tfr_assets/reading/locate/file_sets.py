@@ -21,10 +21,14 @@ def command_for(path: str) -> str:
     folder, _, name = path.rpartition("/")
     if folder.rpartition("/")[2] not in CHOICES:
         return "`tfr_assets.write`"
-    above = folder.split("/")[:-1]
-    named = above[-2:-1] == [SLICES] and (is_remote(path) or is_slice(Path(folder).parent))
-    of_slice = f" --slices {above[-1]}" if named else ""
+    above = folder.rpartition("/")[0]
+    of_slice = f" --slices {above.rpartition('/')[2]}" if is_of_slice(above) else ""
     return f"`tfr run {name.partition('-')[0]}{of_slice}`"
+
+
+def is_of_slice(folder: str) -> bool:
+    """Whether a folder is that of a slice; of a URL, its name alone tells."""
+    return folder.split("/")[-2:-1] == [SLICES] and (is_remote(folder) or is_slice(Path(folder)))
 
 
 def is_record_file(name: str) -> bool:
@@ -58,6 +62,18 @@ def sets_of(names: Iterable[str], split: str | None, folder: str) -> list[list[s
     matches = [_FILE.fullmatch(name) for name in names]
     found = {(m["stem"], m["count"] or "") for m in matches if m}
     return [_names(*each) for each in sorted(_of_split(found, split, folder))]
+
+
+def sets_by_stem(names: Iterable[str]) -> dict[str, list[list[str]]]:
+    """Returns the sets that some of their files' names show, each with all of its names, by `NAME-SPLIT.tfrecord`.
+
+    A name that follows no rule is a set of its own.
+    """
+    found: dict[str, set[str]] = {}
+    for name in names:
+        match = _FILE.fullmatch(name)
+        found.setdefault(match["stem"] if match else name, set()).add((match and match["count"]) or "")
+    return {stem: [_names(stem, count) for count in sorted(counts)] for stem, counts in found.items()}
 
 
 def _of_split(found: set[tuple[str, str]], split: str | None, folder: str) -> set[tuple[str, str]]:

@@ -34,6 +34,7 @@ from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.storage.file_names import is_remote
 from tfr_assets.storage.mirror import catch_up
+from tfr_assets.storage.objects.folder import ObjectFolder
 from tfr_assets.storage.remote_folders import files_in
 from tfr_assets.urls import place_of, url_of
 
@@ -46,8 +47,10 @@ def locate(
     sizes_must_fit: bool = True,
     slices: SliceChoice | None = None,
     missing_slices: MissingSlices = "raise",
+    max_record_bytes: int | None = None,
+    cache: Path | None = None,
 ) -> RecordFiles:
-    """Returns the files to read. Opens manifests only.
+    """Returns the files to read. Opens manifests only; but files by URL that have none are read to their ends.
 
     Args:
         what: Name of a dataset; or a path: of a dataset's folder, of a folder of TFRecord files, or of one file. A
@@ -59,13 +62,17 @@ def locate(
         slices: Of a dataset whose raw data comes in slices: the first and the last one, a list of them, or a text such
             as `last`; None: all that are there.
         missing_slices: What is done where one of these is not there: `raise`, or `allow`, and it is left out.
+        max_record_bytes: Length beyond which a record is damage, of files by URL without manifests; None: 256 MiB.
+        cache: Folder in which is kept what was found in these; None: one among the user's caches.
 
     Raises:
         ConfigError: There is no such dataset, path, choice, split or slice, or records were written serialized.
         StaleError: Something must be written (again) first: files or slices are missing, or of several versions;
             or a folder holds slices as well as files of the whole dataset.
         SchemaError: Slices have other features.
-        DamagedFile: A file differs from its manifest in size.
+        DamagedFile: A file differs from its manifest in size, or has none and is damaged.
+        SourceError: A storage refuses.
+        WriteError: `cache` cannot be written to.
     """
     if files not in (None, *CHOICES):
         raise ConfigError(f"files={files!r}: use 'shards', 'merged' or None: the shards if all are there, else merged")
@@ -74,11 +81,11 @@ def locate(
     if isinstance(what, str) and is_remote(what):
         if slices is not None:
             raise ConfigError("slices= chooses among those of a local dataset; give the URL of one slice's folder")
-        return locate_url(what, files, split, sizes_must_fit)
+        return locate_url(what, files, split, sizes_must_fit, max_record_bytes, cache)
     if isinstance(what, str) and not re.search("[/.~]", what):
         folder = _caught_up(Layout.of(what, root).folder)
         if not folder.is_dir():
-            _check_name(what, folder.parent)
+            check_name(what, folder.parent)
         return _of_slices_or_dataset(folder, files, split, sizes_must_fit, slices, missing_slices)
     path = _caught_up(Path(os.fspath(what).removeprefix("file://")).expanduser())
     if not path.exists():
@@ -104,12 +111,18 @@ def _caught_up(path: Path) -> Path:
     return path
 
 
-def _check_name(name: str, root: Path) -> None:
-    """Refuses the name of a dataset that is neither on disk nor defined."""
+def check_name(name: str, root: Path) -> None:
+    """Makes sure that a dataset is there or defined.
+
+    Raises:
+        ConfigError: It is neither; the message names the one that is probably meant.
+        SourceError: The store refused, where datasets lie in one.
+    """
     project = find_project()
-    folders = [root, *([project.defs] if project and project.defs else [])]
-    entries = [entry for parent in folders if parent.is_dir() for entry in parent.iterdir() if entry.is_dir()]
-    known = sorted({entry.name for entry in entries if entry.name[0] not in "_."})
+    defined = _folders_in(project.defs) if project and project.defs else set()
+    url = url_of(root)
+    there = ObjectFolder(url).folders() if url else _folders_in(root)
+    known = sorted({entry for entry in there | defined if entry[0] not in "_."})
     if name in known:
         return
     if close := difflib.get_close_matches(name, known, n=1):
@@ -119,6 +132,10 @@ def _check_name(name: str, root: Path) -> None:
     else:
         hint = f"there are {', '.join(known)}" if known else "there is none"
     raise ConfigError(f"there is no dataset {name!r} in {place_of(root)}; {hint}")
+
+
+def _folders_in(parent: Path) -> set[str]:
+    return {entry.name for entry in parent.iterdir() if entry.is_dir()} if parent.is_dir() else set()
 
 
 def _of_slices_or_dataset(

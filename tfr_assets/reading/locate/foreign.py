@@ -54,10 +54,10 @@ def adopted_files(
         ConfigError: As for `undescribed_files`.
         StaleError: Files are missing, or were added.
     """
-    if not names or _adopted(load(min(names))) is None:
+    if not names or adopted_with(load(min(names))) is None:
         return []
     chosen = choose_set(names_alike(names), split, folder)
-    wanted = _adopted(load(chosen[0]))
+    wanted = adopted_with(load(chosen[0]))
     if wanted != len(chosen):
         raise StaleError(
             f"{folder} has {len(chosen)} files like {chosen[0]}, and {wanted} were adopted; if it is a copy, copy it "
@@ -103,7 +103,7 @@ def choose_set(sets: Mapping[str, list[_T]], split: str | None, folder: Path | s
     return sets[found[0]]
 
 
-def _adopted(manifest: Manifest | None) -> int | None:
-    """Returns how many files there are in the set that a file was adopted with; None if it was not."""
+def adopted_with(manifest: Manifest | None) -> int | None:
+    """Returns how many files there were in the set that a file was adopted with; None if it was not."""
     adopted = manifest.made_from.get("adopted") if manifest else None
     return adopted["files"] if isinstance(adopted, dict) else None

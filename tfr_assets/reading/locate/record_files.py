@@ -1,13 +1,16 @@
 """Files that are read as one: each is what its manifest says, and all were made alike."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tfr_assets.errors import ConfigError, DamagedFile, StaleError
 from tfr_assets.layout import manifest_path
 from tfr_assets.reading.locate.file_sets import command_for
+from tfr_assets.records.examples.survey import Identity
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.records.schema.features import Feature, FeatureSpec
 from tfr_assets.storage.file_names import is_remote
@@ -15,6 +18,19 @@ from tfr_assets.units import MAX_RECORD_BYTES
 from tfr_assets.urls import place_of
 
 _MOST_LINES = 20
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What is known of a file without manifest.
+
+    Attributes:
+        identity: Which file it was when it was read; empty: that cannot be told, as of some web servers' files.
+        bounds: int64 of shape (records + 1,): where each frame starts, and where the last one ends.
+    """
+
+    identity: Identity
+    bounds: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -27,12 +43,14 @@ class RecordFiles:
             or an error, whatever happens to the files.
         features: How their records are parsed.
         max_record_bytes: Length beyond which a record is damage.
+        scanned: By path, of files without manifest: what each was when it was read to find its records.
     """
 
     paths: tuple[str, ...]
     manifests: tuple[Manifest, ...]
     features: FeatureSpec
     max_record_bytes: int = MAX_RECORD_BYTES
+    scanned: Mapping[str, Scanned] = field(default_factory=dict, compare=False, repr=False)
 
     def with_limit(self, max_record_bytes: int | None) -> "RecordFiles":
         """Returns the same files with another limit of records' lengths; None: this one.

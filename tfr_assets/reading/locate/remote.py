@@ -1,33 +1,47 @@
 """What to read from elsewhere: the URL of a dataset, of a folder of TFRecord files or of one file → one whole set.
 
 Whatever fsspec knows: https, s3, gs, memory, … A folder must be one that can be listed, as object stores and most web
-servers do. As on a disk, the manifests say which files there are.
+servers do. As on a disk, the manifests say which files there are; where there are none, the files are of other origin.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from tfr_assets.errors import ConfigError, StaleError
+from tfr_assets.errors import ConfigError, SourceError, StaleError
 from tfr_assets.reading.locate.file_sets import CHOICES, FileChoice, is_record_file, sets_of
 from tfr_assets.reading.locate.foreign import adopted_files
+from tfr_assets.reading.locate.foreign_cache import foreign_files
 from tfr_assets.reading.locate.record_files import Found, RecordFiles, check_together, lines
+from tfr_assets.reading.locate.undescribed import undescribed_urls
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.storage.remote_folders import contents_of, files_in, sizes_of
+from tfr_assets.storage.file_names import is_http
+from tfr_assets.storage.remote_folders import contents_of, files_in, files_listed, sizes_of
 
 
-def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must_fit: bool) -> RecordFiles:
-    """Returns the files to read. Fetches manifests, and asks for the files' sizes.
+def locate_url(
+    url: str,
+    files: FileChoice | None,
+    split: str | None,
+    sizes_must_fit: bool,
+    max_record_bytes: int | None = None,
+    cache: Path | None = None,
+) -> RecordFiles:
+    """Returns the files to read. Fetches manifests, and asks for files' sizes; those without are read to their ends.
 
     Args:
         url: Of a dataset's folder, of a folder of TFRecord files, or of one file.
         files: As for `locate`.
         split: As for `locate`.
         sizes_must_fit: As for `locate`.
+        max_record_bytes: As for `locate`.
+        cache: As for `locate`.
 
     Raises:
         ConfigError: There is nothing at this URL, or no such split, or nothing reads such URLs.
         StaleError: Files are missing there, or of several versions.
-        DamagedFile: A file differs from its manifest in size.
+        DamagedFile: A file differs from its manifest in size, or has none and is damaged.
         SourceError: The storage refuses.
+        WriteError: `cache` cannot be written to.
     """
     import fsspec  # not above: reading local files needs none
 
@@ -36,16 +50,36 @@ def locate_url(url: str, files: FileChoice | None, split: str | None, sizes_must
     if scheme.rpartition("::")[2] not in fsspec.available_protocols():
         raise ConfigError(f"{url}: nothing here reads {scheme}://; use https, s3, gs or another that fsspec knows")
     folder, _, name = url.rpartition("/")
-    if is_record_file(name):
-        return check_together(_fetch(folder, [name]), sizes_must_fit)
+    if is_record_file(name) and (found := _fetch_if_there(folder, name)):
+        return check_together(found, sizes_must_fit)
     folders = [url] if files is None else []
-    folders += [f"{url}/{choice}" for choice in (CHOICES if files is None else (files,))]
+    if not is_record_file(name):
+        folders += [f"{url}/{choice}" for choice in (CHOICES if files is None else (files,))]
     for each in folders:
-        with_manifest = [name.removesuffix(".json") for name in files_in(f"{each}/manifest") if name.endswith(".json")]
+        there = files_listed(f"{each}/manifest")
+        with_manifest = [name.removesuffix(".json") for name in there if name.endswith(".json")]
         if with_manifest:
             names = _whole_set(each, with_manifest, split)
             return check_together(_fetch(each, names), sizes_must_fit)
-    raise ConfigError(f"{url}: no manifest was found there, in {' or '.join(f'{each}/manifest' for each in folders)}")
+    if files is None and (urls := undescribed_urls(url, split)):
+        return foreign_files(urls, max_record_bytes, cache)
+    looked = " or ".join(f"{each}/manifest" for each in folders)
+    raise ConfigError(
+        f"{url}: there is no TFRecord file, and no manifest was found there, in {looked}"
+        + ("; if files lie there that the server does not list, give the URL of one" if is_http(url) else "")
+    )
+
+
+def _fetch_if_there(folder: str, name: str) -> list[Found]:
+    """Returns a file with its manifest; nothing, where either is not there."""
+    try:
+        return _fetch(folder, [name])
+    except ConfigError:
+        return []
+    except SourceError:
+        if is_http(folder):
+            return []  # what is not there, many web servers forbid
+        raise
 
 
 def gather_urls(urls: Sequence[str]) -> RecordFiles:

@@ -8,11 +8,13 @@ import tensorflow as tf
 from tfr_assets.errors import ConfigError, StaleError
 from tfr_assets.reading.locate.file_sets import command_for
 from tfr_assets.reading.locate.record_files import RecordFiles, gather
+from tfr_assets.reading.locate.remote import locate_url
 from tfr_assets.reading.locate.slices import by_slice, join_slices
 from tfr_assets.reading.readers.options import ReadOptions
 from tfr_assets.reading.readers.stepwise import vectorized
 from tfr_assets.records.kernels.digest import combine, to_text
 from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.remote_folders import files_in
 
 
 def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
@@ -32,14 +34,16 @@ def merged(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
 
 def merged_of(files: RecordFiles, sizes_must_fit: bool = True) -> RecordFiles:
     """Returns the merged file of a dataset's shards. Raises as `merged`; DamagedFile as `gather`."""
-    shard = Path(files.paths[0])
-    stem, place, _ = shard.name.rpartition(".tfrecord-")
-    if not place or is_remote(files.paths[0]) or shard.parent.name != "shards":
-        raise ConfigError(f"reader 'merged' reads a dataset by its name or folder, not {shard.parent}; leave it out")
-    path, command = shard.parent.parent / "merged" / f"{stem}.tfrecord", command_for(files.paths[0])
-    if not path.is_file():
+    folder, _, name = files.paths[0].rpartition("/")
+    stem, place, _ = name.rpartition(".tfrecord-")
+    if not place or folder.rpartition("/")[2] != "shards":
+        raise ConfigError(f"reader 'merged' reads a dataset by its name, folder or URL, not {folder}; leave it out")
+    beside, name = f"{folder.removesuffix('shards')}merged", f"{stem}.tfrecord"
+    path, command = f"{beside}/{name}", command_for(files.paths[0])
+    remote = is_remote(path)
+    if not (name in files_in(beside) if remote else Path(path).is_file()):
         raise StaleError(f"there is no merged file {path}; {command} writes it")
-    found = gather([path], sizes_must_fit)
+    found = locate_url(path, None, None, sizes_must_fit) if remote else gather([Path(path)], sizes_must_fit)
     if found.records != files.records:
         raise StaleError(
             f"{path} holds {found.records} records, the shards {files.records}; {command} merges them again"

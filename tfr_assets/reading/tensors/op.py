@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
+import numpy as np
 import tensorflow as tf
 from llvmlite import binding
 
@@ -24,6 +25,7 @@ _CALLED = (
     "TF_RegisterOpDefinition", "TF_NewKernelBuilder", "TF_RegisterKernelBuilder", "TF_Message", "TF_TensorByteSize",
 )  # fmt: skip
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_LARGEST_LEARNT = 31 << 20
 _registering = Lock()
 
 
@@ -77,11 +79,22 @@ def _register_once() -> object:
             binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
         kernel = c_function("void(int64, int64)", hand_over)
         _register(library, _NAME, b"batch: int64", b"columns: types", kernel.address, b"types: list(type) >= 1")
+        _keep_freed_memory()
     except OpRefused as refused:
         return refused
     except (AttributeError, TypeError) as error:  # TensorFlow, numba or llvmlite have other functions than these
         return OpRefused(f"{type(error).__name__}: {error}")
     return kernel, library, keep
+
+
+def _keep_freed_memory() -> None:
+    """Has the C library keep some of the memory that strings leave, for those of the next batches.
+
+    glibc gives memory back as soon as 128 kB at the end of a heap are free, and fresh pages cost more than what is
+    written into them. Of a chunk of up to 32 MB that was mapped by itself, and is freed, it learns to keep twice as
+    much (mallopt(3), M_MMAP_THRESHOLD), as in any program that frees a large array. Elsewhere this does nothing.
+    """
+    np.empty(_LARGEST_LEARNT, np.uint8)
 
 
 def _register(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+_short = Repr()  # of a column that is printed
+
+
+@dataclass(frozen=True, repr=False)
 class Strings:
     """Strings of bytes, one after another.
 
@@ -36,6 +40,10 @@ class Strings:
 
     def __len__(self) -> int:
         return (len(self.offsets) - 1) // max(1, prod(self.inner))
+
+    def __repr__(self) -> str:
+        """Returns the number of rows, and the first of them, shortened."""
+        return _preview(self)
 
     def __getitem__(self, rows: slice) -> "Strings":
         """Returns some consecutive rows, as a view."""
@@ -59,7 +67,7 @@ class Strings:
         return _fixed_size_lists(pa.Array.from_buffers(pa.large_binary(), len(self.offsets) - 1, buffers), self.inner)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ragged:
     """Rows of varying length.
 
@@ -73,6 +81,10 @@ class Ragged:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        """Returns the number of rows, and the first of them, shortened."""
+        return _preview(self)
 
     def __getitem__(self, rows: slice) -> "Ragged":
         """Returns some consecutive rows, as a view."""
@@ -102,6 +114,11 @@ class Ragged:
 
 Column: TypeAlias = np.ndarray | Strings | Ragged
 """A column of a batch: numbers of shape (rows, …), strings, or rows of varying length of any of the three."""
+
+
+def _preview(column: Strings | Ragged) -> str:
+    first = _short.repr(to_arrow(column[: _short.maxlist + 1]).to_pylist())
+    return f"{type(column).__name__} of {len(column):,} rows: {first}"
 
 
 def _trim(column: Any) -> Any:

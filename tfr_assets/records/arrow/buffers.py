@@ -2,18 +2,19 @@
 
 Fresh memory is slow: the kernel hands it out a page at a time, which costs more than writing into it. Arrays of a
 batch are too small for the large pages that it also has, so they are cut from slabs, for which NumPy asks for those.
-Some slabs are kept for the next pass over the data.
+Larger ones are memory of their own. Some of both is kept for what comes next, also the next pass over the data.
 """
 
 import weakref
 from collections import defaultdict, deque
+from contextlib import suppress
 from threading import Lock
 from typing import Protocol
 
 import numpy as np
 
 _SLAB = 8 << 20  # NumPy asks for large pages from 4 MB on
-_KEPT = 6  # slabs
+_KEPT = 48 << 20  # bytes
 _LARGEST = 1 << 20  # that is cut from a slab
 _LEAST = 32 << 10  # what is smaller comes from memory that the allocator has at hand
 _ALIGNMENT = 64
@@ -47,23 +48,36 @@ class _Owner(Protocol):
         """Takes memory that is not used any more."""
 
 
-class _Slabs:
-    """Slabs that are not in use, for the next need, in any thread."""
+class _Kept:
+    """Memory that is not in use, for the next need, in any thread. It has no lock, which a fork could copy held."""
 
     def __init__(self, most: int) -> None:
-        self._free: deque[np.ndarray] = deque(maxlen=most)
+        self._most = most
+        self._free: dict[int, deque[np.ndarray]] = {}  # by size; sizes are only added where they are asked for
 
-    def take(self) -> np.ndarray:
-        """Returns a slab, which comes back when no view of it is left."""
+    def take(self, size: int) -> np.ndarray:
+        """Returns so many bytes, which come back when no view of them is left."""
+        if (free := self._free.get(size)) is None:
+            free = self._free.setdefault(size, deque())
         try:
-            memory = self._free.pop()
+            memory = free.pop()
         except IndexError:
-            memory = np.empty(_SLAB + _ALIGNMENT, np.uint8)
+            memory = np.empty(size, np.uint8)
         return np.asarray(_Lease(memory, self))
 
     def take_back(self, memory: np.ndarray) -> None:
-        """See `_Owner`."""
-        self._free.append(memory)
+        """See `_Owner`. What comes back is kept rather than what is there of other sizes."""
+        if memory.size > self._most:
+            return
+        own = self._free[memory.size]
+        own.append(memory)
+        sizes = tuple(self._free.copy().items())  # others add sizes meanwhile
+        excess = sum(size * len(free) for size, free in sizes) - self._most
+        for size, free in (*(each for each in sizes if each[1] is not own), (memory.size, own)):
+            with suppress(IndexError):  # somebody took it
+                while excess > 0:
+                    free.popleft()
+                    excess -= size
 
 
 class Pool:
@@ -79,8 +93,9 @@ class Pool:
         size = count * dtype.itemsize
         if size < _LEAST:
             return np.empty(count, dtype)
-        step = 1 << size.bit_length() - 4  # so that a column's next piece, which is a little larger, fits as well
-        room = -(-size // step) * step
+        if size > _LARGEST:
+            return _kept.take(_rounded(size, 2))[:size].view(dtype)
+        room = _rounded(size, 4)
         with self._asking:  # not for what comes back, which may happen in the middle of anything
             free = self._free[room]
             memory = free.pop() if free else self._fresh(room)
@@ -95,17 +110,17 @@ class Pool:
         self._free[memory.size].append(memory)
 
     def _fresh(self, size: int) -> np.ndarray:
-        if size > _SLAB // 2:
-            for other, free in self._free.items():
-                if other > _SLAB // 2:  # of pieces of another size: what is kept of each would add up
-                    free.clear()
-        if size > _LARGEST:  # an encoder's output, of which less is used than is asked for: no large pages
-            return np.empty(size, np.uint8)
         if size > self._slab.size - self._used:
-            self._slab = _slabs.take()
+            self._slab = _kept.take(_SLAB + _ALIGNMENT)
             self._used = -self._slab.ctypes.data % _ALIGNMENT
         start, self._used = self._used, self._used + size
         return self._slab[start : self._used]
+
+
+def _rounded(size: int, bits: int) -> int:
+    """Returns a size with few bits set, so that a column's next piece, which is a little larger, fits as well."""
+    step = 1 << size.bit_length() - bits
+    return -(-size // step) * step
 
 
 class _Lease:
@@ -120,4 +135,4 @@ class _Lease:
             owner.take_back(self._memory)
 
 
-_slabs = _Slabs(_KEPT)
+_kept = _Kept(_KEPT)

@@ -12,6 +12,7 @@ from tfr_assets.records.arrow.buffers import Pool
 from tfr_assets.records.kernels.decode import decode
 from tfr_assets.records.kernels.jit import PADDING, address_of
 from tfr_assets.records.kernels.locate import (
+    BLOCK,
     DATA,
     DATA_NEED,
     DATA_ROOM,
@@ -37,6 +38,7 @@ _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 _WORD, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
 _USED = [STEPS_USED, VALUES_USED, DATA_USED]
 _NOTHING = np.empty(0, np.uint8)
+_MOST_GUESSED = (32 << 20) - PADDING  # bytes of strings: what the first records let one expect may be wrong
 _STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: _WORD}
 
 
@@ -100,14 +102,23 @@ class _Target:
         self.line[VALUES_USED] = self.line[DATA_USED] = self.line[STEPS_USED] = 0
         self._place()
 
-    def grow(self) -> None:
-        """Makes room for what the next block may need."""
+    def grow(self, share: float, pool: Pool) -> None:
+        """Makes room for what the next block may need, and for the rest, if it is like what came so far.
+
+        Args:
+            share: Of all rows, those that there are with the next block.
+            pool: Where strings get their memory: they may be most of what is read, and growing often would cost more
+                than reading them.
+        """
         used, need, room = (int(self.line[field]) for field in (VALUES_USED, VALUES_NEED, VALUES_ROOM))
         if used + need > room:
             self.values = _grown(self.values, used + 1, max(used + need, 2 * room) + 1)
         used, need, room = (int(self.line[field]) for field in (DATA_USED, DATA_NEED, DATA_ROOM))
         if used + need > room:
-            self.data = _grown(self.data, used, max(used + need, 2 * room) + PADDING)
+            likely = int((used + need) / share * 1.1) if room < _MOST_GUESSED else 2 * room
+            data = pool.empty(max(used + need, min(likely, max(_MOST_GUESSED, 2 * room))) + PADDING, _BYTE)
+            data[:used] = self.data[:used]
+            self.data = data
         used, need, room = (int(self.line[field]) for field in (STEPS_USED, STEPS_NEED, STEPS_ROOM))
         if self._steps_vary and used + need > room:
             self.steps = _grown(self.steps, used + 1, max(used + need, 2 * room) + 1)
@@ -216,8 +227,9 @@ class Decoder:
                 address_of(self._spare), address_of(self._bad) + 8 * done,
             )  # fmt: skip
             if done < count:
+                share = min(1.0, (self.rows + min(done + BLOCK, count)) / self.room)
                 for target in self._wanted:
-                    target.grow()
+                    target.grow(share, self._pool)
         for outer, inner, index in self._lengths:
             check_lengths(
                 address_of(outer.values), address_of(outer.rows), address_of(inner.rows), inner.feature.size,

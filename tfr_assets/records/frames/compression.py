@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tfr_assets.errors import DamagedFile, TfrError
 from tfr_assets.urls import url_of
@@ -183,8 +183,8 @@ class Opened(NamedTuple):
     compression: str
 
 
-Opener = Callable[[Path], AbstractContextManager[Opened]]
-"""Opens a TFRecord file, and closes it after the block; raises an OSError where it cannot be read."""
+Opener = Callable[[Any], AbstractContextManager[Opened]]
+"""Opens a TFRecord file, by path or URL, and closes it after the block; raises an OSError where it cannot be read."""
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class FileReport:
 
 
 def examine(
-    path: Path,
+    path: Path | str,
     manifest: Manifest | None = None,
     features: FeatureSpec | None = None,
     progress: Advance | None = None,
@@ -67,7 +67,7 @@ def examine(
     Never raises for a bad file: one that is missing or unreadable is a fault, too.
 
     Args:
-        path: The file, of any compression, written by anyone.
+        path: The file, of any compression, written by anyone; or its URL, where `opener` takes one.
         manifest: What it must hold; None where nothing is known.
         features: What every record must parse by; None leaves the payloads alone.
         progress: Called with the number of bytes just scanned, decompressed.
@@ -164,7 +164,7 @@ def examine_open(
 
 def _examine(
     open_: Callable[[], Opened],
-    path: Path,
+    path: Path | str,
     manifest: Manifest | None,
     features: FeatureSpec | None,
     progress: Advance | None,
@@ -210,7 +210,7 @@ def is_intact(path: Path, manifest: Manifest) -> bool:
     return is_as_written(index_path(path), manifest.index) and examine(path, manifest).ok
 
 
-def _against_manifest(path: Path, size: int, compression: str, scan: Scan, manifest: Manifest) -> list[Fault]:
+def _against_manifest(path: Path | str, size: int, compression: str, scan: Scan, manifest: Manifest) -> list[Fault]:
     def fault(kind: FaultKind, found: object, expected: object) -> Fault:
         return Fault(str(path), scan.records, scan.stream_bytes, kind, f"found {found}, the manifest says {expected}")
 
@@ -227,5 +227,5 @@ def _against_manifest(path: Path, size: int, compression: str, scan: Scan, manif
         faults.append(fault(FaultKind.CONTENT, f"digest {to_text(scan.digest)}", manifest.digest))
     elif scan.stops != tuple((mark.bytes, mark.records, mark.digest) for mark in manifest.marks):
         says = "its marks are not those of the file; write the file again"
-        faults.append(Fault(str(manifest_path(path)), 0, 0, FaultKind.MANIFEST, says))
+        faults.append(Fault(str(manifest_path(Path(path))), 0, 0, FaultKind.MANIFEST, says))
     return faults

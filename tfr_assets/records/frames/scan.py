@@ -65,13 +65,20 @@ class FaultKind(StrEnum):
     FEATURES = "record does not fit the feature spec"
 
 
+_OF_FILES = {
+    FaultKind.MISSING, FaultKind.UNREADABLE, FaultKind.COMPRESSION, FaultKind.SIZE, FaultKind.MANIFEST,
+    FaultKind.INDEX, FaultKind.STRAY, FaultKind.EXTRA, FaultKind.MIXED, FaultKind.BESIDE, FaultKind.STALE,
+    FaultKind.UNWRITTEN,
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing wrong with a file, precise enough to find it with a hex editor.
 
     Attributes:
         path: The file.
-        record: Index of the first record affected.
+        record: Index of the first record affected; 0 where a file as a whole is.
         offset: Byte at which the faulty field starts; in the decompressed stream for a record, in the file
             where the compressed stream's is.
         kind: What is wrong.
@@ -86,7 +93,8 @@ class Fault:
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{self.path}: record {self.record} at byte {self.offset}: {self.kind.value}{detail}"
+        place = "" if self.kind in _OF_FILES else f"record {self.record} at byte {self.offset}: "
+        return f"{self.path}: {place}{self.kind.value}{detail}"
 
 
 @dataclass(frozen=True)

@@ -187,9 +187,15 @@ _ENDS = (FaultKind.TRUNCATED_STREAM, FaultKind.DAMAGED_STREAM, FaultKind.COUNT)
 def is_replaced(path: str, manifest: Manifest) -> bool:
     """Whether a local file has another manifest by now, or none: a manifest is removed before its file is replaced.
 
+    Of a remote one without manifest, whether it is of another version than the one that was read to find its records.
     It only tells what to say of a file that is not what was opened: what is used is compared with what was opened.
     """
-    return not is_remote(path) and Manifest.load(Path(path)) != manifest
+    if not is_remote(path):
+        return Manifest.load(Path(path)) != manifest
+    from tfr_assets.storage.versions import version_at  # not above: most files are of this machine
+
+    known = manifest.made_from.get("version")
+    return bool(known) and version_at(path).version != known
 
 
 def stale(path: str) -> StaleError:

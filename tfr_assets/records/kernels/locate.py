@@ -2,7 +2,8 @@
 
 A writer puts the same keys in the same order into every record, so that the next key is nearly always known. Where it
 is not, it is looked for among all of them: any valid protobuf is understood, entries in any order and twice (the last
-one counts), lists in several parts, unknown fields, sizes that are longer than they need be.
+one counts), lists in several parts, unknown fields (but beside the key and value of an entry), sizes that are longer
+than they need be.
 
 `validate` walks records by itself: it must look at every field, also at those that are skipped here.
 """
@@ -189,6 +190,8 @@ def _entry(table, features, sequence, expected, spans, start, stop, spare):
             return MALFORMED, np.int64(-1), spare
         if tag == 0x0A:
             key_start, key_size = content, end - content
+        elif tag != 0x12:  # parsers of protobuf disagree on an entry with another field: whether it is one
+            return MALFORMED, np.int64(-1), spare
         at = end
     index = _find(table, features, expected, key_start, key_size)
     if index >= 0 and line_field(table + index * LINE, SEQUENCE) != sequence:

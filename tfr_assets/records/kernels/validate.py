@@ -1,7 +1,8 @@
 """Checks tf.Examples and tf.SequenceExamples against a feature spec without TensorFlow and without decoding values.
 
-As a protobuf parser does, it accepts entries in any order, packed and unpacked numbers, and skips unknown fields. It
-then asks for what a spec promises: no feature but the known ones, each at most once and of its kind, the required ones
+As a protobuf parser does, it accepts entries in any order, packed and unpacked numbers, and skips unknown fields; not
+those beside the key and value of an entry, for which TensorFlow refuses the record, and Python drops the entry. It then
+asks for what a spec promises: no feature but the known ones, each at most once and of its kind, the required ones
 there, in the context or as a feature list, and as many values as the shape says, in every step. Row lengths of ragged
 columns must add up to what they divide, level by level, and sizes of a tensor must give its number of values: the sums
 and products stay at a limit instead of wrapping around.
@@ -215,6 +216,8 @@ def _check_entry(table, features, sequence, expected, states, start, stop):
             return _MALFORMED, np.int64(-1)
         if tag == 0x0A:
             key_start, key_stop = content, end
+        elif tag != 0x12:  # parsers of protobuf disagree on an entry with another field: whether it is one
+            return _MALFORMED, np.int64(-1)
         at = end
     index = _find(table, features, expected, key_start, key_stop - key_start)
     if index < 0 or load_i64(table + index * _LINE + SEQUENCE * 8) != sequence:

@@ -49,7 +49,7 @@ from tfr_assets.sources.tables.dict_rows import ShapesVaryError
 from tfr_assets.sources.tables.json_lines import JsonReader
 from tfr_assets.sources.tables.python_values import Form
 from tfr_assets.sources.tables.schemas import TypesTooNarrowError, common_schema, conform, empty_batch, plain_schema
-from tfr_assets.storage.atomic import move, remove, write_atomically
+from tfr_assets.storage.atomic import move, refusals, remove, write_atomically
 from tfr_assets.storage.file_names import ENDINGS, is_remote
 from tfr_assets.storage.raw_files import FileBatches, RawFile, reading
 from tfr_assets.units import Progress
@@ -417,12 +417,11 @@ def _land(batches: Iterator[pa.RecordBatch], source: Source, folder: Path, progr
         progress(done, None)
 
     counts: dict[str, int] = {}
-    (spool := folder / "spool").mkdir()
-    try:
-        rows = _split(batches, source, spool, counts) if source.splits else _shuffled(batches, source, spool)
-        parts = write_parts(rows, folder, str(source), wrote)
-    finally:
-        shutil.rmtree(spool, ignore_errors=True)
+    (spool := folder / "spool").mkdir()  # goes with its folder where anything fails
+    rows = _split(batches, source, spool, counts) if source.splits else _shuffled(batches, source, spool)
+    parts = write_parts(rows, folder, str(source), wrote)
+    with refusals(spool):  # what stayed would be part of the landing
+        shutil.rmtree(spool)
     return Landed(parts, (), counts or None)
 
 

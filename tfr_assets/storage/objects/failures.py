@@ -11,8 +11,10 @@ from tfr_assets.urls import endpoint_of, split_url
 _CODE = re.compile(r"<Code>(\w+)</Code>|\b(ExpiredToken|NoSuchBucket|AccessDenied|InvalidAccessKeyId)\b")
 _STATUS = re.compile(r"status code: (\d{3})|HTTPStatusCode': (\d{3})")
 _RETRIED = re.compile(r"after (\d+) retries")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")  # of S3 and Google, of Azure
+_CREDENTIALS = {"s3": "AWS_ACCESS_KEY_ID", "gs": "GOOGLE_SERVICE_ACCOUNT", "az": "AZURE_STORAGE_ACCOUNT_KEY"}
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired", "InvalidToken"}
-_UNKNOWN = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed"}
+_UNKNOWN = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "AuthenticationFailed"}
 
 
 @contextmanager
@@ -33,13 +35,18 @@ def store_errors(url: str, error: type[TfrError] = SourceError) -> Iterator[None
     except (AlreadyExistsError, PreconditionError):
         raise
     except FileNotFoundError as caught:
-        if "NoSuchBucket" in str(caught):
+        if is_without_bucket(caught):
             raise error(describe(url, str(caught))) from None
         raise
     except (BaseError, OSError) as caught:
         if isinstance(caught, OSError) and caught.errno is not None:
             raise  # of a local file
         raise error(describe(url, f"{type(caught).__name__}: {caught}")) from None
+
+
+def is_without_bucket(error: Exception) -> bool:
+    """Whether a store says that it is the bucket that is not there, and not an object in it."""
+    return any(code in str(error) for code in _NO_BUCKET)
 
 
 def describe(url: str, text: str) -> str:
@@ -55,16 +62,17 @@ def describe(url: str, text: str) -> str:
     retries = _RETRIED.search(text)
     after = f" after {retries[1]} retries" if retries else ""
     says = f"{status} {code}".strip(" 0") or "no answer"
-    if code == "NoSuchBucket":
+    variable = _CREDENTIALS[bucket.partition("://")[0]]
+    if code in _NO_BUCKET:
         return f"{url}: there is no bucket {bucket}; make it, or correct the URL"
     if "/latest/api/token" in text or "/latest/meta-data" in text or "NoCredentials" in text:
-        return f"{url}: there is no credential; set one in the environment, such as AWS_ACCESS_KEY_ID, or in ~/.aws"
+        return f"{url}: there is no credential; set one in the environment, such as {variable}, or in its configuration"
     if code in _EXPIRED:
         return f"{url}: the credential has expired ({code}); get a new one, then run again"
     if code in _UNKNOWN:
         return f"{url}: the store does not know this credential ({code}); check the access key, secret and region"
     if status == 401 or "Unauthenticated" in text:
-        return f"{url}: the store asks for a credential ({says}); set it in the environment, such as AWS_ACCESS_KEY_ID"
+        return f"{url}: the store asks for a credential ({says}); set it in the environment, such as {variable}"
     if status == 403 or "PermissionDenied" in text:
         return f"{url}: no permission ({says}); the credential must allow to read, write and list there"
     if status >= 500 or code == "SlowDown":

@@ -1,17 +1,18 @@
 """The objects below a URL. Each is whole or absent: one that is being sent is not visible before its end."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfr_assets.errors import SourceError, WriteError
-from tfr_assets.storage.objects.failures import store_errors
+from tfr_assets.storage.objects.failures import is_without_bucket, store_errors
 from tfr_assets.storage.objects.store import store_of
 from tfr_assets.urls import split_url
 
 if TYPE_CHECKING:
+    from obstore import UpdateVersion
     from obstore.store import ObjectStore
 
 _PART, _MOST_PARTS = 8 << 20, 9_000  # bytes of a part, and how many there may be with room to spare
@@ -37,6 +38,24 @@ class Stat:
     etag: str
 
 
+@dataclass(frozen=True)
+class Version:
+    """Which version of an object it is, as a request says that must apply to it alone.
+
+    Attributes:
+        etag: What S3 and Azure compare.
+        number: What Google's store compares; None elsewhere, and where a bucket keeps no versions.
+    """
+
+    etag: str
+    number: str | None
+
+    @property
+    def condition(self) -> "UpdateVersion":
+        """What obstore takes for it."""
+        return {"e_tag": self.etag, "version": self.number} if self.number else {"e_tag": self.etag}
+
+
 def _whole(ask: Callable[[], _T]) -> _T:
     """Asks again where a connection was lost in the middle of an answer: obstore tries again only what has none yet."""
     from obstore.exceptions import BaseError
@@ -48,6 +67,16 @@ def _whole(ask: Callable[[], _T]) -> _T:
             if "response body" not in str(error):
                 raise
     return ask()
+
+
+def _etag(said: str | None) -> str:
+    """Returns an etag as all requests have it: Azure's listings leave its quotes out, its other answers do not."""
+    etag = str(said)
+    return etag if etag.endswith('"') else f'"{etag}"'
+
+
+def _version(said: Mapping[str, Any]) -> Version:
+    return Version(_etag(said["e_tag"]), said.get("version"))
 
 
 @dataclass(frozen=True)
@@ -94,10 +123,10 @@ class ObjectFolder:
             try:
                 found = self.store.head(self.path(key))
             except FileNotFoundError as error:
-                if "NoSuchBucket" in str(error):
+                if is_without_bucket(error):
                     raise
                 return None
-        return Stat(found["size"], str(found["e_tag"]))
+        return Stat(found["size"], _etag(found["e_tag"]))
 
     def get(self, key: str) -> bytes | None:
         """Returns an object's content, or None where there is none.
@@ -108,19 +137,19 @@ class ObjectFolder:
         found = self.get_versioned(key)
         return found[0] if found else None
 
-    def get_versioned(self, key: str) -> tuple[bytes, str] | None:
-        """Returns an object's content and etag, or None where there is none. Raises as `get`."""
+    def get_versioned(self, key: str) -> tuple[bytes, Version] | None:
+        """Returns an object's content and version, or None where there is none. Raises as `get`."""
         with store_errors(self.url_of(key)):
             try:
                 return _whole(lambda: self._content(key))
             except FileNotFoundError as error:
-                if "NoSuchBucket" in str(error):
+                if is_without_bucket(error):
                     raise
                 return None
 
-    def _content(self, key: str) -> tuple[bytes, str]:
+    def _content(self, key: str) -> tuple[bytes, Version]:
         found = self.store.get(self.path(key))
-        return found.bytes().to_bytes(), str(found.meta["e_tag"])
+        return found.bytes().to_bytes(), _version(found.meta)
 
     def list(self, below: str = "") -> dict[str, Stat]:
         """Returns the objects right below a key, by name.
@@ -130,9 +159,15 @@ class ObjectFolder:
         """
         with store_errors(self.url_of(below)):
             listed = _whole(lambda: self.store.list_with_delimiter(self.path(below) or None)["objects"])
-        found = {item["path"]: Stat(item["size"], str(item["e_tag"])) for item in listed}
+        found = {item["path"]: Stat(item["size"], _etag(item["e_tag"])) for item in listed}
         found.pop(self.path(below), None)  # an empty object that stands for this folder
         return {path.rpartition("/")[2]: stat for path, stat in found.items()}
+
+    def folders(self) -> set[str]:
+        """Returns the names of the folders right below the URL. Raises as `list`."""
+        with store_errors(self.url):
+            listed = _whole(lambda: self.store.list_with_delimiter(split_url(self.url)[1] or None)["common_prefixes"])
+        return {path.rstrip("/").rpartition("/")[2] for path in listed}
 
     def walk(self) -> dict[str, Stat]:
         """Returns all objects at any depth, by key, without empty ones that stand for folders. Raises as `list`."""
@@ -140,21 +175,21 @@ class ObjectFolder:
         with store_errors(self.url):
             listed = _whole(lambda: [item for some in self.store.list(prefix or None) for item in some])
         start = len(prefix) + 1 if prefix else 0
-        found = {item["path"][start:]: Stat(item["size"], str(item["e_tag"])) for item in listed}
+        found = {item["path"][start:]: Stat(item["size"], _etag(item["e_tag"])) for item in listed}
         folders = {str(above) for key in found for above in PurePosixPath(key).parents} | {""}
         return {key: stat for key, stat in found.items() if stat.size or key not in folders}
 
-    def put(self, key: str, content: bytes) -> str:
-        """Writes an object, whatever was there, and returns its etag.
+    def put(self, key: str, content: bytes) -> Version:
+        """Writes an object, whatever was there, and returns its version.
 
         Raises:
             WriteError: The store refused.
         """
         with self._writing(key):
-            return str(self.store.put(self.path(key), content, use_multipart=False)["e_tag"])
+            return _version(self.store.put(self.path(key), content, use_multipart=False))
 
-    def create(self, key: str, content: bytes) -> str:
-        """Writes an object where there is none, and returns its etag.
+    def create(self, key: str, content: bytes) -> Version:
+        """Writes an object where there is none, and returns its version.
 
         Raises:
             ChangedError: There is one already, of other content.
@@ -164,15 +199,15 @@ class ObjectFolder:
 
         with self._writing(key):
             try:
-                return str(self.store.put(self.path(key), content, mode="create")["e_tag"])
+                return _version(self.store.put(self.path(key), content, mode="create"))
             except (AlreadyExistsError, PreconditionError) as error:
                 found = self.get_versioned(key)
                 if found and found[0] == content:  # an answer was lost, and the request was made again
                     return found[1]
                 raise ChangedError(self.url_of(key)) from error
 
-    def replace(self, key: str, content: bytes, etag: str) -> str:
-        """Writes an object in place of the one with an etag, and returns its new etag.
+    def replace(self, key: str, content: bytes, version: Version) -> Version:
+        """Writes an object in place of a version of it, and returns the new one.
 
         Raises:
             ChangedError: It is another one by now.
@@ -182,7 +217,7 @@ class ObjectFolder:
 
         with self._writing(key):
             try:
-                return str(self.store.put(self.path(key), content, mode={"e_tag": etag})["e_tag"])
+                return _version(self.store.put(self.path(key), content, mode=version.condition))
             except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
                 found = self.get_versioned(key)
                 if found and found[0] == content:
@@ -249,7 +284,7 @@ class ObjectFolder:
                 try:
                     self.store.delete(self.path(key))
                 except FileNotFoundError as error:
-                    if "NoSuchBucket" in str(error):
+                    if is_without_bucket(error):
                         raise
 
     @contextmanager

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tfr_assets.errors import TfrError, WriteError
-from tfr_assets.storage.objects.folder import ChangedError, ObjectFolder
+from tfr_assets.errors import SourceError, TfrError, WriteError
+from tfr_assets.storage.objects.folder import ChangedError, ObjectFolder, Version
 
 LEASE = 30.0  # seconds after which a lock that nobody renews is nobody's
 _RENEWALS = 3  # in a lease
@@ -41,14 +41,16 @@ class Lease:
         seconds: For how long it holds without being renewed.
     """
 
-    def __init__(self, folder: ObjectFolder, key: str, seconds: float) -> None:
+    def __init__(self, folder: ObjectFolder, key: str, seconds: float, run_id: str = "") -> None:
         """Prepares; see `hold_lease`."""
         self.url, self.seconds = folder.url_of(key), seconds
         self._folder, self._key = folder, key
         self._holder = {"host": socket.gethostname(), "process": os.getpid(), "is": _process(os.getpid())}
+        if run_id:
+            self._holder["run"] = run_id
         self._number = 0
         self._token = uuid.uuid4().hex
-        self._etag = ""
+        self._version = Version("", None)
         self._renewed = 0.0
         self._lost: str | None = None
         self._end = threading.Event()
@@ -62,9 +64,7 @@ class Lease:
         if self._lost is None and _now() - self._renewed >= self.seconds * 0.8:
             self._lost = f"it was not renewed for {_now() - self._renewed:.0f} s"
         if self._lost is not None:
-            raise WriteError(
-                f"{self.url}: the lock was lost, since {self._lost}; nothing more was made visible. Run again"
-            )
+            raise _lost(self.url, self._lost)
 
     def take(self) -> None:
         """Takes the lock; waits for one that is nobody's any more.
@@ -73,11 +73,12 @@ class Lease:
             HeldError: Somebody else writes there.
             WriteError: The store refused.
         """
-        seen, since = "", _now()
+        seen: Version | None = None
+        since = _now()
         while True:
             started = _now()
             try:
-                self._etag = self._folder.create(self._key, self._content())
+                self._version = self._folder.create(self._key, self._content())
             except ChangedError:
                 found = self._folder.get_versioned(self._key)
                 if found is None:
@@ -91,25 +92,40 @@ class Lease:
                     time.sleep(self.seconds / _LOOKS)
                     continue
                 try:
-                    self._etag = self._folder.replace(self._key, self._content(), found[1])
+                    self._version = self._folder.replace(self._key, self._content(), found[1])
                 except ChangedError:
                     raise self._refused(holder) from None
             self._renewed = started
             return
 
     def _refused(self, holder: dict[str, object]) -> HeldError:
-        who = f"process {holder.get('process')} on {holder.get('host')}"
+        who = _who(holder)
         error = HeldError(f"{self._folder.url}: {who} is writing there and holds {self.url}; run again when it is done")
         error.holder = who
         return error
 
+    def renew(self) -> None:
+        """Renews the lock; also after a renewal that the store carried out, but whose answer was lost.
+
+        Raises:
+            ChangedError: It is another's by now.
+            WriteError, SourceError: The store refused.
+        """
+        started = _now()
+        try:
+            self._version = self._folder.replace(self._key, self._content(), self._version)
+        except ChangedError:
+            found = self._folder.get_versioned(self._key)
+            if found is None or _read(found[0]).get("token") != self._token:
+                raise
+            self._version = self._folder.replace(self._key, self._content(), found[1])
+        self._renewed = started
+
     def keep(self) -> None:
         """Renews the lock until `release`; what a thread does."""
         while not self._end.wait(self.seconds / _RENEWALS):
-            started = _now()
             try:
-                self._etag = self._folder.replace(self._key, self._content(), self._etag)
-                self._renewed = started
+                self.renew()
             except ChangedError:
                 self._lost = "another process took it"
                 return
@@ -119,8 +135,9 @@ class Lease:
     def release(self) -> None:
         """Removes the lock, if it is still held."""
         self._end.set()
-        with suppress(TfrError):  # then it ends by itself
+        with suppress(TfrError, ChangedError):  # then it ends by itself, or is another's
             self.check()
+            self.renew()  # a store removes without conditions
             self._folder.delete([self._key])
 
     def _content(self) -> bytes:
@@ -129,7 +146,9 @@ class Lease:
 
 
 @contextmanager
-def hold_lease(folder: ObjectFolder, key: str = ".lock", seconds: float | None = None) -> Iterator[Lease]:
+def hold_lease(
+    folder: ObjectFolder, key: str = ".lock", seconds: float | None = None, run_id: str = ""
+) -> Iterator[Lease]:
     """Holds a folder's lock while the block runs, by a thread that renews it.
 
     A lock whose holder was killed is taken over: at once on the same machine, else after a lease.
@@ -138,11 +157,12 @@ def hold_lease(folder: ObjectFolder, key: str = ".lock", seconds: float | None =
         folder: The folder.
         key: The lock's.
         seconds: Of the lease; None: `LEASE`.
+        run_id: The run that holds it, by which `check_run` knows it; empty: none.
 
     Raises:
         WriteError: Somebody else writes there, or the store refused.
     """
-    lease = Lease(folder, key, LEASE if seconds is None else seconds)
+    lease = Lease(folder, key, LEASE if seconds is None else seconds, run_id)
     lease.take()
     thread = threading.Thread(target=lease.keep, name="tfr-lease", daemon=True)
     thread.start()
@@ -152,6 +172,29 @@ def hold_lease(folder: ObjectFolder, key: str = ".lock", seconds: float | None =
         lease._end.set()
         thread.join()
         lease.release()
+
+
+def check_run(folder: ObjectFolder, key: str, run_id: str) -> None:
+    """Makes sure, in any process, that a run holds a lock.
+
+    Raises:
+        WriteError: It does not, or the store refused.
+    """
+    try:
+        content = folder.get(key)
+    except SourceError as error:
+        raise WriteError(str(error)) from error
+    holder = _read(content or b"")
+    if content is None or holder.get("run") != run_id:
+        raise _lost(folder.url_of(key), "it is there no more" if content is None else f"{_who(holder)} took it")
+
+
+def _lost(url: str, why: str) -> WriteError:
+    return WriteError(f"{url}: the lock was lost, since {why}; nothing more was made visible. Run again")
+
+
+def _who(holder: dict[str, object]) -> str:
+    return f"process {holder.get('process')} on {holder.get('host')}"
 
 
 def _now() -> float:

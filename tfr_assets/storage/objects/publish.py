@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tfr_assets.errors import WriteError
 from tfr_assets.layout import index_path, manifest_path
-from tfr_assets.storage.objects.folder import ChangedError, ObjectFolder
+from tfr_assets.storage.objects.folder import ChangedError, ObjectFolder, Version
+from tfr_assets.storage.objects.guard import check_held
 from tfr_assets.storage.objects.lease import Lease
 
 
@@ -51,6 +52,7 @@ def withdraw(folder: ObjectFolder, name: str, lease: Lease) -> None:
         WriteError: The store refused, or the lease is lost.
     """
     lease.check()
+    check_held(folder.url)
     folder.delete([manifest_key(name)])
 
 
@@ -61,11 +63,12 @@ def reveal(folder: ObjectFolder, name: str, manifest: bytes, lease: Lease) -> No
         WriteError: The store refused, or somebody else has put one; then neither stays.
     """
     lease.check()
+    check_held(folder.url)
     create_alone(folder, manifest_key(name), manifest)
 
 
-def create_alone(folder: ObjectFolder, key: str, manifest: bytes) -> str:
-    """Writes a manifest where there is none, and returns its etag. Raises as `reveal`."""
+def create_alone(folder: ObjectFolder, key: str, manifest: bytes) -> Version:
+    """Writes a manifest where there is none, and returns its version. Raises as `reveal`."""
     try:
         return folder.create(key, manifest)
     except ChangedError as error:

@@ -125,9 +125,9 @@ def store_options(bucket: str, settings: Mapping[str, str] = os.environ) -> dict
     Raises:
         ConfigError: An endpoint is invalid.
     """
-    for name, value in settings.items():
-        if _ENDPOINT.fullmatch(name) and value:
-            _check_endpoint(name, value)
+    endpoints = {name: value for name, value in settings.items() if _ENDPOINT.fullmatch(name) and value}
+    for name, value in endpoints.items():
+        _check_endpoint(name, value)
     options: dict[str, Any] = {
         "retry_config": {"max_retries": _RETRIES, "retry_timeout": timedelta(minutes=3)},
         "client_options": {"timeout": timedelta(seconds=_TIMEOUT)},
@@ -146,6 +146,9 @@ def store_options(bucket: str, settings: Mapping[str, str] = os.environ) -> dict
                 options["credential_provider"] = Boto3CredentialProvider(session)
             elif session.region_name and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & settings.keys():
                 options.setdefault("config", {})["region"] = session.region_name
+    if bucket.startswith("az://"):
+        is_plain = any(value.startswith("http://") for name, value in endpoints.items() if name.startswith("AZURE_"))
+        options["client_options"]["allow_http"] = is_plain
     return options
 
 

@@ -52,7 +52,10 @@ def adopt(path: str | os.PathLike[str], *, max_record_bytes: int | None = None) 
     from tfr_assets.writing.shard import save_feature_spec
 
     if "://" in os.fspath(path):
-        raise ConfigError(f"{os.fspath(path)}: files by URL are not adopted; adopt a local copy, then `tfr publish` it")
+        raise ConfigError(
+            f"{os.fspath(path)}: nothing is written beside files by URL; they are read as they are, by "
+            "tfr_assets.open, batches and read, which keep what they find on this machine"
+        )
     refuse_url(path)
     place = Path(path).expanduser().absolute()
     sets = foreign_sets(place)

@@ -5,7 +5,7 @@ only, and takes no room; `StandIn.open` reads its bytes from the store, as a str
 manifests, plans and each other works on an object store as on a disk, and says what it finds with the URLs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -117,11 +117,15 @@ class StandIn:
 
 
 @contextmanager
-def standing_in(paths: Sequence[Path | str]) -> Iterator[StandIn]:
+def standing_in(
+    paths: Sequence[Path | str], choose: Callable[[Path], Sequence[Path]] = lambda path: [path]
+) -> Iterator[StandIn]:
     """Yields local paths for paths and URLs, of which nothing is left after the block.
 
     Args:
         paths: Files and folders; a string is a URL.
+        choose: Returns what of a path is asked for, such as folders in it. When it is called, what stands in for a URL
+            has the sizes of all files, and which slices there are.
 
     Raises:
         ConfigError: There is nothing at a URL.
@@ -144,36 +148,53 @@ def standing_in(paths: Sequence[Path | str]) -> Iterator[StandIn]:
             found.append(spool / str(number) / name)
             folders.append((spool / str(number), above) if key else (found[-1], bucket))
             wanted.append((found[-1], f"{bucket}/{key}".rstrip("/")))
-        if spool:
-            pool = stack.enter_context(ThreadPoolExecutor(_AT_ONCE))
-            with refusals(spool):
-                list(pool.map(_fetch, *zip(*wanted, strict=True)))
-        yield StandIn(tuple(found), tuple(folders))
+        there = StandIn(tuple(found), tuple(folders))
+        with there.named():
+            small = _make_all(wanted) if spool else []
+            there = replace(there, paths=tuple(each for path in found for each in choose(path)))
+            beside = {path if path.is_dir() else path.parent for path in there.paths}
+            _fetch_all([each for each in small if not beside.isdisjoint(each[0].parents)])
+        yield there
 
 
-def _fetch(path: Path, url: str) -> None:
-    """Makes what stands in for a file or a folder."""
+def _make_all(wanted: Sequence[tuple[Path, str]]) -> list[tuple[Path, str]]:
+    """Makes files of the sizes of those at URLs, and returns which of them are small, and their URLs."""
+    with refusals(wanted[0][0].parent), ThreadPoolExecutor(_AT_ONCE) as pool:
+        small = [each for some in pool.map(_make, *zip(*wanted, strict=True)) for each in some]
+    _fetch_all([each for each in small if each[0].name == SLICES_FILE])
+    return small
+
+
+def _make(path: Path, url: str) -> list[tuple[Path, str]]:
+    """Makes what stands in for a file, with what lies beside it, or for a folder."""
     store_of(split_url(url)[0])  # says what to install
-    folder = ObjectFolder(url)
-    if objects := folder.walk():
-        _make(folder, {key: stat for key, stat in objects.items() if "/." not in f"/{key}"}, path)
-        return
-    parent, name = ObjectFolder(url.rpartition("/")[0]), path.name
-    stat = parent.stat(name) if split_url(url)[1] else None
-    if stat is None:
-        raise ConfigError(f"there is no file or folder {url}")
-    beside = [str(place(Path(name))) for place in (manifest_path, index_path)]
-    _make(parent, {name: stat, **{key: found for key in beside if (found := parent.stat(key))}}, path.parent)
-
-
-def _make(folder: ObjectFolder, objects: dict[str, Stat], path: Path) -> None:
+    folder, above = ObjectFolder(url), ObjectFolder(url.rpartition("/")[0])
+    stat = above.stat(path.name) if split_url(url)[1] else None
+    # what has bytes is a file: to look for files below its name would be a request for each shard
+    found = {} if stat and stat.size else folder.walk()
+    objects = {key: each for key, each in found.items() if "/." not in f"/{key}"}
+    if not objects:
+        if stat is None:
+            raise ConfigError(f"there is no file or folder {url}")
+        folder, path, objects = above, path.parent, _with_beside(above, path.name, stat)
     for key, stat in objects.items():
         (path / key).parent.mkdir(parents=True, exist_ok=True)
         with (path / key).open("wb") as file:
             file.truncate(stat.size)
-    wanted = [key for key in objects if _is_small(key)]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(lambda key: fetch_file(folder.url_of(key), path / key), wanted):
+    return [(path / key, folder.url_of(key)) for key in objects if _is_small(key)]
+
+
+def _with_beside(folder: ObjectFolder, name: str, stat: Stat) -> dict[str, Stat]:
+    """Returns a file with its manifest and index, if they are there."""
+    beside = [str(place(Path(name))) for place in (manifest_path, index_path)]
+    return {name: stat, **{key: found for key in beside if (found := folder.stat(key))}}
+
+
+def _fetch_all(small: Sequence[tuple[Path, str]]) -> None:
+    if not small:
+        return
+    with refusals(small[0][0].parent), ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(lambda each: fetch_file(each[1], each[0]), small):
             pass
 
 

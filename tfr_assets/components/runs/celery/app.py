@@ -9,10 +9,11 @@ from dagster_celery.make_app import make_app
 from dagster_celery.tasks import create_task
 
 from tfr_assets.components.runs.celery.settings import app_arguments
+from tfr_assets.components.runs.celery.task import StepTask
 from tfr_assets.components.runs.steps.crew import PRELOAD
 
 app = make_app(app_arguments())
-execute_plan = create_task(app)
+execute_plan = create_task(app, base=StepTask)
 
 
 @worker_init.connect

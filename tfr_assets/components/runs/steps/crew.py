@@ -3,36 +3,22 @@
 import math
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.connection import wait
 from multiprocessing.reduction import send_handle
 from typing import Any, Self
 
-from tfr_assets.components.runs.steps.template import Definitions
-from tfr_assets.processes import how_it_ended
+from tfr_assets.components.runs.steps.fork_server import PATIENCE, Template, TemplateDied, Worker
+from tfr_assets.components.runs.steps.template import STREAMS, Definitions
 
 PRELOAD = "tfr_assets.components.runs.preload"
 STEPS_PER_WORKER = 200  # then a fresh one takes its place: what user code leaves behind does not add up for ever
-_STREAMS = (1, 2)  # standard output and standard error
 _ATTEMPTS = 3  # to have a step done by a worker that is alive
-PATIENCE = 10.0  # seconds that steps have to end when they are interrupted
 _AGAIN = 1.0  # seconds after which another interrupt means: now. Several signals of one cause come at once
 _LAST_WORDS = 5.0  # seconds that a process has to end after it closed its connection
-_START = """
-import sys
-sys.path[:] = {path!r}
-from tfr_assets.components.runs.steps.template import main
-main({descriptor}, {parent})
-"""
-
-
-class TemplateDied(Exception):
-    """The template ended, and with it all workers; says how."""
 
 
 @dataclass(frozen=True)
@@ -50,137 +36,6 @@ class Died:
     status: int | None
     template: str = ""
     killed_because: str = ""
-
-
-@dataclass
-class Worker:
-    """A worker process.
-
-    Attributes:
-        template: What it was forked from.
-        pid: Its process.
-        channel: Takes steps and gives events.
-        handle: Becomes readable when the process ends, whoever holds the other end of the channel.
-        steps: How many it was given.
-        killed_because: Why it was killed here, if it was.
-    """
-
-    template: "Template"
-    pid: int
-    channel: Connection
-    handle: int
-    steps: int = 0
-    killed_because: str = ""
-
-    def ends_within(self, seconds: float) -> bool:
-        """Waits for the end of the process; returns whether it has ended."""
-        return bool(wait([self.handle], max(0.0, seconds)))
-
-    def send_signal(self, number: signal.Signals) -> None:
-        """Sends a signal, if the process is still there."""
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.handle, number)
-
-    def kill(self, reason: str) -> None:
-        """Kills the process, and notes the reason."""
-        self.killed_because = self.killed_because or reason
-        self.send_signal(signal.SIGKILL)
-
-    def close(self) -> None:
-        """Lets it end as soon as it has no step."""
-        self.channel.close()
-        os.close(self.handle)
-
-
-class Template:
-    """The process that workers are forked from."""
-
-    def __init__(self, preload: str, job: Any) -> None:
-        """Starts it.
-
-        Args:
-            preload: The module that names what it imports.
-            job: What it loads: a reconstructable job, or `Definitions`.
-        """
-        self._requests, theirs = Pipe()
-        self._is_ready = False
-        code = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid())
-        with theirs:
-            # in a process group of its own: Ctrl-C is for the run's process, which tells the workers, once
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code], pass_fds=[theirs.fileno()], process_group=0, stdin=subprocess.DEVNULL
-            )
-        with suppress(TemplateDied):  # if it died at once, `fork` says so, and how
-            self._request("prepare", preload, job)
-
-    def ready_within(self, seconds: float) -> bool:
-        """Waits until it has imported everything; returns whether `fork` will answer at once, or raise."""
-        if not self._is_ready and self._requests.poll(seconds):
-            self._is_ready = True
-        return self._is_ready
-
-    def fork(self) -> Worker:
-        """Returns a new worker.
-
-        Raises:
-            TemplateDied: It ended.
-        """
-        channel, theirs = Pipe()
-        with theirs:
-            self._request("fork")
-            self._pass(theirs.fileno())
-        pid = self._expect("forked")
-        try:
-            return Worker(self, pid, channel, os.pidfd_open(pid))
-        except ProcessLookupError as error:  # only its parent's end makes it vanish unasked
-            raise self._died() from error
-
-    def reap(self, pid: int) -> int:
-        """Waits for a worker that ended, and returns its exit code.
-
-        Raises:
-            TemplateDied: It ended itself.
-        """
-        self._request("reap", pid)
-        return self._expect("ended")
-
-    def close(self) -> None:
-        """Ends it, and with it all workers; it has nothing to tidy up, and may be busy importing."""
-        self._requests.close()
-        self.process.kill()
-        self.process.wait()
-
-    def _request(self, *message: Any) -> None:
-        try:
-            self._requests.send(message)
-        except OSError as error:
-            raise self._died() from error
-
-    def _pass(self, descriptor: int) -> None:
-        try:
-            send_handle(self._requests, descriptor, self.process.pid)
-        except OSError as error:
-            raise self._died() from error
-
-    def _expect(self, kind: str) -> int:
-        while (message := self._receive())[0] != kind:
-            pass
-        return message[1]
-
-    def _receive(self) -> Any:
-        try:
-            message = self._requests.recv()
-        except (EOFError, OSError) as error:
-            raise self._died() from error
-        self._is_ready = True
-        return message
-
-    def _died(self) -> TemplateDied:
-        try:
-            code = self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            return TemplateDied("closed its connection")
-        return TemplateDied(how_it_ended(code))
 
 
 _prepared: list[Template] = []
@@ -329,7 +184,7 @@ class Crew:
                 continue
             with suppress(OSError):  # it died at once, as whoever gives it a step will see
                 worker.channel.send(self._assignment)
-                for stream in _STREAMS:  # where the run's process writes by now, unlike the template
+                for stream in STREAMS:  # where the run's process writes by now, unlike the template
                     send_handle(worker.channel, stream, worker.pid)
             return worker
         raise reason

@@ -19,7 +19,8 @@ from dagster._core.executor.base import Executor
 from dagster._utils.error import SerializableErrorInfo
 
 from tfr_assets.components.runs.steps.assignment import Assignment, Over, fingerprint
-from tfr_assets.components.runs.steps.crew import PATIENCE, Crew, Died, TemplateDied
+from tfr_assets.components.runs.steps.crew import Crew, Died
+from tfr_assets.components.runs.steps.fork_server import PATIENCE, TemplateDied
 from tfr_assets.processes import how_it_ended
 
 STOPPING = "stopping the running steps"  # how the event starts that tells of an interrupt
