@@ -1,4 +1,4 @@
-"""The order of test files, so that none that takes long begins last; and what no test gets from the shell or the next."""
+"""The order of test files, so that none that takes long begins last; and what tests do not get from outside."""
 
 import os
 from collections.abc import Iterator
