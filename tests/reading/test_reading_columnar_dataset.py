@@ -3,7 +3,7 @@
 import gc
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,15 @@ def check_batches(ours: list[Any], theirs: list[Any]) -> None:
                 np.testing.assert_array_equal(found[name].flat_values.numpy(), tensor.flat_values.numpy(), name)
             else:
                 np.testing.assert_array_equal(found[name].numpy(), tensor.numpy(), name)
+
+
+@pytest.fixture(
+    scope="module", params=[0, 1 << 40], ids=["strings are made at once", "strings are copied"], autouse=True
+)
+def _strings(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfr_assets.reading.readers.columnar._LARGE_RECORD", request.param)
+        yield
 
 
 def everything(rows: int = 20) -> pa.Table:

@@ -98,6 +98,13 @@ def test_a_problem_is_the_ops_error() -> None:
     assert rows.fetched
 
 
+def test_a_batch_is_taken_once() -> None:
+    rows = HandedOver([strings([b"a"])], [tf.string.as_datatype_enum], 1)
+    tensors_of(tf.constant(rows.batches[0]), [tf.string])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="asked for twice"):
+        tensors_of(tf.constant(rows.batches[0]), [tf.string])
+
+
 @pytest.fixture
 def layout(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Layout:
     monkeypatch.setattr("tfr_assets.records.frames.marks.SPAN", 20_000)  # many pieces, so that there is something left

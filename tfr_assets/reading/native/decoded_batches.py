@@ -37,6 +37,7 @@ class Batches:
         order: Shuffles what is decoded at once; None: all comes in the order of the rows.
         at_once: Whether consecutive batches come as one where they lie in one piece of memory.
         nulls: Whether absent strings are distinguished from empty ones, as `records.examples.decoder.Decoder` says.
+        tensor_strings: Whether single strings are as TensorFlow takes them, as it says, too.
         spans: Instead of `shard`: the first of some consecutive records and the one behind the last, of each span.
 
     Raises:
@@ -56,6 +57,7 @@ class Batches:
         order: np.random.Generator | None = None,
         at_once: bool = False,
         nulls: bool = False,
+        tensor_strings: bool = False,
         spans: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         if not names:
@@ -63,7 +65,7 @@ class Batches:
         self._tally = Tally()
         spans = [share_of(files.records, shard)] if spans is None else spans
         ranges = ranges_of(chain.from_iterable(plan_span(files, span) for span in spans))
-        decoder = partial(RangeDecoder, files.features, names, _open, skip, nulls)
+        decoder = partial(RangeDecoder, files.features, names, _open, skip, nulls, tensor_strings)
         decoder()  # what it refuses is refused at once
         if order:
             shuffled = list(ranges)

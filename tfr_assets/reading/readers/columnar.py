@@ -28,6 +28,7 @@ from tfr_assets.records.schema.features import SERIALIZED, FeatureSpec
 from tfr_assets.storage.file_names import is_remote
 
 _WORKERS = 2
+_LARGE_RECORD = 1024  # bytes, on average, from which on strings are made where they are decoded
 _last: set[HandedOver] = set()  # of epochs that have ended, of any dataset: what TensorFlow may not have fetched yet
 
 
@@ -46,13 +47,16 @@ def columnar(files: RecordFiles, options: ReadOptions) -> tf.data.Dataset:
     window = -(-options.shuffle // size) * size or size
     static = options.drop_remainder and not options.shuffle
     tensors = ColumnTensors(files.features, size if static else None, tensors_of)
+    made = tensors_of is op.tensors_of and files.bytes >= _LARGE_RECORD * files.records
     skip, epochs = options.on_error == "skip", count()
     workers = options.cycle_length if is_remote(files.paths[0]) else _WORKERS
 
     def open_batches() -> Batches:
         seed = None if options.seed is None else (options.seed, next(epochs))
         order = np.random.default_rng(seed) if options.shuffle else None
-        return Batches(files, names, window, options.shard, skip, workers, static, order=order, at_once=True)
+        return Batches(
+            files, names, window, options.shard, skip, workers, static, order=order, at_once=True, tensor_strings=made
+        )
 
     open_batches().close()  # what it refuses is refused at once
 

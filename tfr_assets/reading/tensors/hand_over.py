@@ -5,22 +5,23 @@ without the GIL, writes into memory of TensorFlow's own allocator, and makes no 
 
 What is handed over is a table of int64, given by its address:
 
-    done, problem,                                    addresses: of a byte per batch, and of a message, or 0
+    done, problem, twice,                             addresses: of a byte per batch, of a message, or 0, and of one
     ragged, offsets × ragged,                         a column: its ragged levels, from the outside in, then what
     type, size, data, stop, offsets, inner, dim × inner,   a row holds: its type, bytes of a value, where …
     …                                                 the next column
 
 A batch is `(table, number, first row, last row + 1)`. Each ragged level is one output, its row splits; each column's
-values are one more.
+values are one more. Strings that TensorFlow takes have no offsets, and their addresses as data; a batch is taken once.
 """
 
 from collections.abc import Sequence
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numba import types
 
-from tfr_assets.records.arrow.arrays import Column, Ragged, Strings
+from tfr_assets.records.arrow.arrays import Column, Ragged, Strings, TensorStrings
 from tfr_assets.records.examples.tensor_proto import STRING, dtype_number
 from tfr_assets.records.kernels.jit import (
     address_of,
@@ -29,15 +30,16 @@ from tfr_assets.records.kernels.jit import (
     copy_bytes,
     inlined,
     load_i64,
+    load_u8,
     stack_block,
     store_i64,
     store_u8,
 )
+from tfr_assets.records.kernels.tensor_strings import SHORT, STRING_SIZE, put_long_string, take_strings
 
 _INT64 = dtype_number("int64")
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 3, 8  # of tensorflow/c/tf_status.h
-STRING_SIZE = 24  # a TF_TString of tensorflow/core/platform/ctstring_internal.h, and what of it holds a short string
-SHORT = 22
+_TWICE = np.frombuffer(b"a batch was asked for twice\0", np.uint8)
 _NO_ROOM = int.from_bytes(b"no room\0", "little")
 
 _word, _int = types.int64, types.int32
@@ -58,9 +60,6 @@ SYMBOLS = {
 _new_status, _delete_status, _set_status, _code, _input, _outputs, _allocate, _data, _delete, _fail = (
     types.ExternalFunction(name, signature) for name, signature in SYMBOLS.items()
 )
-_malloc = types.ExternalFunction("malloc", _word(_word))
-
-
 _tables: "WeakValueDictionary[int, HandedOver]" = WeakValueDictionary()
 
 
@@ -80,15 +79,16 @@ class HandedOver:
     """
 
     def __init__(
-        self, columns: Sequence[Column], data_types: Sequence[int], batch_size: int, problem: str = ""
+        self, columns: Sequence[Column | TensorStrings], data_types: Sequence[int], batch_size: int, problem: str = ""
     ) -> None:
         rows = len(columns[0]) if columns else 1
         starts = np.arange(0, rows, batch_size)
         self._done = np.zeros(len(starts), np.uint8)
         self._problem = np.frombuffer(problem.encode() + b"\0", np.uint8)
-        self.columns, self.problem = tuple(columns), problem
-        self._held: list[Column] = [*columns]
-        words = [address_of(self._done), address_of(self._problem) if problem else 0]
+        self.problem = problem
+        self.columns: tuple[Any, ...] = tuple(columns)
+        self._held: list[Column | TensorStrings] = [*columns]
+        words = [address_of(self._done), address_of(self._problem) if problem else 0, address_of(_TWICE)]
         for column, data_type in zip(columns, data_types, strict=True):
             words += self._words(column, data_type)
         self._table = np.array(words, np.int64)
@@ -96,13 +96,15 @@ class HandedOver:
         _tables[address_of(self._table)] = self
         self.batches = np.stack([table, np.arange(len(starts)), starts, np.minimum(starts + batch_size, rows)], 1)
 
-    def _words(self, column: Column, data_type: int) -> list[int]:
+    def _words(self, column: Column | TensorStrings, data_type: int) -> list[int]:
         levels = []
         while isinstance(column, Ragged):
             levels.append(self._keep(column.offsets))
             column = column.values
         if isinstance(column, Strings):
             size, offsets, data, inner = STRING_SIZE, self._keep(column.offsets), column.data, column.inner
+        elif isinstance(column, TensorStrings):
+            size, offsets, data, inner = STRING_SIZE, 0, column.places, column.inner
         else:
             size, offsets, data, inner = column.itemsize, 0, column, column.shape[1:]
         start = self._keep(data)
@@ -138,7 +140,9 @@ def hand_over(_kernel: int, context: int) -> None:
     _delete(given)
     if load_i64(table + 8):
         _set_status(status, np.int32(_INVALID_ARGUMENT), load_i64(table + 8))
-    word, output, outputs = table + 16, np.int32(0), _outputs(context)
+    elif load_u8(load_i64(table) + number):
+        _set_status(status, np.int32(_INVALID_ARGUMENT), load_i64(table + 16))
+    word, output, outputs = table + 24, np.int32(0), _outputs(context)
     while output < outputs and _code(status) == 0:
         word, output = _column(context, output, word, start, stop, scratch, status)
     if _code(status) != 0:
@@ -182,6 +186,8 @@ def _column(context, output, word, start, stop, dimensions, status):
     target = _data(tensor)
     if data_type != STRING:
         copy_bytes(target, data + start * values * size, count * size)
+    elif offsets == 0:
+        take_strings(data + start * values * 8, count, target)
     elif not _put_strings(offsets + start * values * 8, count, data, end, target):
         store_i64(dimensions, _NO_ROOM)  # a message that needs no memory
         _set_status(status, np.int32(_RESOURCE_EXHAUSTED), dimensions)
@@ -203,16 +209,8 @@ def _put_strings(offsets, count, data, stop, target):
                 copy_bytes(target + 1, source, size)
             store_u8(target, np.uint8(size << 2))
             store_u8(target + 1 + size, np.uint8(0))
-        else:
-            room = (size + 16) & ~np.int64(15)
-            place = _malloc(room)
-            if place == 0:
-                return False
-            copy_bytes(place, source, size)
-            store_u8(place + size, np.uint8(0))
-            store_i64(target, size << 2 | 1)
-            store_i64(target + 8, room - 1)
-            store_i64(target + 16, place)
+        elif not put_long_string(target, source, size):
+            return False
         start = end
         target += STRING_SIZE
     return True

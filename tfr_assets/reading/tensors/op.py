@@ -14,8 +14,9 @@ import numpy as np
 import tensorflow as tf
 from llvmlite import binding
 
-from tfr_assets.reading.tensors.hand_over import SHORT, STRING_SIZE, SYMBOLS, hand_over
+from tfr_assets.reading.tensors.hand_over import SYMBOLS, hand_over
 from tfr_assets.records.kernels.jit import c_function
+from tfr_assets.records.kernels.tensor_strings import SHORT, STRING_SIZE
 
 _NAME, _LAYOUT = b"TfrColumns", b"TfrStringLayout"
 _CALLED = (

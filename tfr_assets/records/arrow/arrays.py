@@ -67,6 +67,30 @@ class Strings:
         return _fixed_size_lists(pa.Array.from_buffers(pa.large_binary(), len(self.offsets) - 1, buffers), self.inner)
 
 
+@dataclass(frozen=True)
+class TensorStrings:
+    """Strings as TensorFlow has them in memory, for it to take: `records.kernels.tensor_strings`.
+
+    Attributes:
+        places: int64 of shape (n,): the address of each. What TensorFlow has taken is empty afterwards.
+        owners: What frees the others.
+        inner: Shape of a row; `()` where each row is one string.
+    """
+
+    places: np.ndarray
+    owners: tuple[object, ...]
+    inner: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.places) // max(1, prod(self.inner))
+
+    def __getitem__(self, rows: slice) -> "TensorStrings":
+        """Returns some consecutive rows: the same strings, not copies."""
+        start, stop, _ = rows.indices(len(self))
+        size = prod(self.inner)
+        return TensorStrings(self.places[start * size : stop * size], self.owners, self.inner)
+
+
 @dataclass(frozen=True, repr=False)
 class Ragged:
     """Rows of varying length.
@@ -151,6 +175,9 @@ def concatenate(parts: Sequence[Any]) -> Any:
     first = parts[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)
+    if isinstance(first, TensorStrings):
+        owners = tuple(owner for part in parts for owner in part.owners)
+        return TensorStrings(np.concatenate([part.places for part in parts]), owners, first.inner)
     if isinstance(first, Strings):
         data = np.concatenate([part.data[part.offsets[0] : part.offsets[-1]] for part in parts])
         return Strings(_concatenate_offsets(parts), data, first.inner)

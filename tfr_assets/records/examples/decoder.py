@@ -3,11 +3,12 @@
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tfr_assets.errors import ConfigError
-from tfr_assets.records.arrow.arrays import Column, Ragged, Strings
+from tfr_assets.records.arrow.arrays import Column, Ragged, Strings, TensorStrings
 from tfr_assets.records.arrow.buffers import Pool
 from tfr_assets.records.kernels.decode import decode
 from tfr_assets.records.kernels.jit import PADDING, address_of
@@ -18,6 +19,7 @@ from tfr_assets.records.kernels.locate import (
     DATA_ROOM,
     DATA_USED,
     FIELDS,
+    NO_MEMORY,
     ROWS,
     STEPS,
     STEPS_NEED,
@@ -31,13 +33,14 @@ from tfr_assets.records.kernels.locate import (
     head_patterns,
 )
 from tfr_assets.records.kernels.row_lengths import check_lengths, counted_by
+from tfr_assets.records.kernels.tensor_strings import StringSlots
 from tfr_assets.records.kernels.validate import describe_problem
 from tfr_assets.records.schema.features import SERIALIZED, Feature, FeatureSpec, Kind
 
 _TAGS = {Kind.BYTES: 0x0A, Kind.FLOAT32: 0x12, Kind.INT64: 0x1A}
 _WORD, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
 _USED = [STEPS_USED, VALUES_USED, DATA_USED]
-_NOTHING = np.empty(0, np.uint8)
+_NOTHING, _NO_SLOTS = np.empty(0, np.uint8), StringSlots(0)
 _MOST_GUESSED = (32 << 20) - PADDING  # bytes of strings: what the first records let one expect may be wrong
 _STORED: dict[Kind, np.dtype] = {Kind.FLOAT32: np.dtype(np.float32), Kind.INT64: _WORD}
 
@@ -62,13 +65,15 @@ class _Target:
         line: Its line of the table, a view.
     """
 
-    def __init__(self, feature: Feature, line: np.ndarray, wanted: bool, nulls: bool) -> None:
+    def __init__(self, feature: Feature, line: np.ndarray, wanted: bool, nulls: bool, tensor_strings: bool) -> None:
         self.feature, self.line = feature, line
         self._key = np.frombuffer(feature.name.encode() + bytes(8), np.uint8)
         self._head = head_patterns(feature.name.encode(), _TAGS[feature.kind])
         self._fill = np.frombuffer(_fill_bytes(feature) + bytes(PADDING), np.uint8)
         self._steps_vary = feature.sequence and None in feature.value_shape
         self._ragged = feature.is_ragged or (nulls and _is_nullable_string(feature))
+        single = feature.kind is Kind.BYTES and feature.size == 1 and not (self._ragged or feature.sequence)
+        self._makes_strings = tensor_strings and single
         varying = None in feature.value_shape
         fill_size = -1
         if not self._ragged and feature.optional:
@@ -87,9 +92,14 @@ class _Target:
     def let_go(self) -> None:
         """Releases the buffers: whoever has the columns owns them."""
         self.values = self.data = self.rows = self.steps = _NOTHING
+        self.slots = _NO_SLOTS
 
     def start(self, rows: int, pool: Pool) -> None:
         """Takes memory for so many rows."""
+        if self._makes_strings:
+            self._place_slots(StringSlots(rows))
+            self.line[VALUES_USED] = 0
+            return
         values, data = int(self._per_row * rows), 0
         if self.feature.kind is Kind.BYTES:
             data = int(self._bytes_per_row * rows)
@@ -111,6 +121,10 @@ class _Target:
                 than reading them.
         """
         used, need, room = (int(self.line[field]) for field in (VALUES_USED, VALUES_NEED, VALUES_ROOM))
+        if self._makes_strings:
+            if used + need > room:
+                self._place_slots(self.slots.grow(max(used + need, 2 * room)))
+            return
         if used + need > room:
             self.values = _grown(self.values, used + 1, max(used + need, 2 * room) + 1)
         used, need, room = (int(self.line[field]) for field in (DATA_USED, DATA_NEED, DATA_ROOM))
@@ -124,6 +138,10 @@ class _Target:
             self.steps = _grown(self.steps, used + 1, max(used + need, 2 * room) + 1)
         self._place()
 
+    def _place_slots(self, slots: StringSlots) -> None:
+        self.slots = slots
+        self.line[VALUES], self.line[VALUES_ROOM] = slots.address, slots.count
+
     def _place(self) -> None:
         self.line[ROWS] = address_of(self.rows) if self._ragged else 0
         self.line[STEPS] = address_of(self.steps) if self._steps_vary else 0
@@ -131,15 +149,17 @@ class _Target:
         self.line[VALUES_ROOM], self.line[DATA_ROOM] = self.values.size - 1, self.data.size - PADDING
         self.line[STEPS_ROOM] = self.steps.size - 1
 
-    def finish(self, rows: int) -> Column:
+    def finish(self, rows: int) -> Column | TensorStrings:
         """Returns the column of all rows decoded since `start`."""
+        inner = tuple(size or 0 for size in self.feature.value_shape)
+        if self._makes_strings:
+            return TensorStrings(self.slots.places(rows), (self.slots,), inner)
         used, size, steps = (int(self.line[field]) for field in (VALUES_USED, DATA_USED, STEPS_USED))
         if rows:  # the next rows will be much like these
             self._per_row = max(self._per_row, used / rows * 1.1)
             self._bytes_per_row = size / rows * 1.1 + 16
             self._steps_per_row = steps / rows * 1.1 + 1
         flat: Column
-        inner = tuple(size or 0 for size in self.feature.value_shape)
         if self._ragged and None in self.feature.value_shape:
             inner = inner[1:]
         if self.feature.kind is Kind.BYTES:
@@ -163,12 +183,15 @@ class Decoder:
         names: The features to decode; the others are skipped.
         nulls: Whether absent strings are distinguished from empty ones: columns of single strings that may be absent
             have no value there or one, as those of integers always do.
+        tensor_strings: Whether columns of single strings are `TensorStrings`; not of those that are distinguished so.
 
     Raises:
         ConfigError: A feature has no values by its shape.
     """
 
-    def __init__(self, spec: FeatureSpec, names: Collection[str], nulls: bool = False) -> None:
+    def __init__(
+        self, spec: FeatureSpec, names: Collection[str], nulls: bool = False, tensor_strings: bool = False
+    ) -> None:
         for feature in spec.features:
             if feature.name in names and 0 in feature.value_shape:
                 raise ConfigError(
@@ -178,7 +201,9 @@ class Decoder:
         self._spec, self._sequence = spec, int(spec.sequence)
         self._table = np.zeros((len(spec.features), FIELDS), np.int64)
         lines = zip(spec.features, self._table, strict=True)
-        self._targets = [_Target(feature, line, feature.name in names, nulls) for feature, line in lines]
+        self._targets = [
+            _Target(feature, line, feature.name in names, nulls, tensor_strings) for feature, line in lines
+        ]
         self._wanted = [target for target in self._targets if target.feature.name in names]
         pairs = [(self._targets[outer], self._targets[inner], outer) for outer, inner in counted_by(spec).items()]
         self._lengths = [
@@ -212,6 +237,9 @@ class Decoder:
 
         Returns:
             The records that do not fit, one problem each; then nothing was added.
+
+        Raises:
+            MemoryError: There is none for what is added.
         """
         count = len(frames)
         before = self._table[:, _USED]
@@ -237,6 +265,10 @@ class Decoder:
             )  # fmt: skip
         if self._bad[:count].any():
             self._table[:, _USED] = before
+            for target in self._wanted:
+                target.slots.release(self.rows)
+            if (self._bad[:count] & 0xFF == NO_MEMORY).any():
+                raise MemoryError
             at = np.flatnonzero(self._bad[:count])
             return [
                 Problem(i, self._describe(code)) for i, code in zip(at.tolist(), self._bad[at].tolist(), strict=True)
@@ -244,8 +276,8 @@ class Decoder:
         self.rows += count
         return []
 
-    def finish(self) -> dict[str, Column]:
-        """Returns the columns since `start`, by feature name, and releases them."""
+    def finish(self) -> dict[str, Any]:
+        """Returns the columns since `start`, `Column` or `TensorStrings`, by feature name, and releases them."""
         columns = {target.feature.name: target.finish(self.rows) for target in self._wanted}
         self.clear()
         return columns

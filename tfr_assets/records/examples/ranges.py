@@ -37,16 +37,24 @@ class RangeDecoder:
         opened: Opens a range's file.
         skip: Whether damaged records are skipped, rather than an error.
         nulls: Whether absent strings are distinguished from empty ones, as `Decoder` says.
+        tensor_strings: Whether single strings are as TensorFlow takes them.
 
     Raises:
         ConfigError: The spec holds what cannot be decoded here.
     """
 
     def __init__(
-        self, spec: FeatureSpec, names: tuple[str, ...], opened: Opener, skip: bool = False, nulls: bool = False
+        self,
+        spec: FeatureSpec,
+        names: tuple[str, ...],
+        opened: Opener,
+        skip: bool = False,
+        nulls: bool = False,
+        tensor_strings: bool = False,
     ) -> None:
         self._spec, self._opened, self._skip = spec, opened, skip
-        self._decoder = Decoder(spec, {part.name for name in names for part in spec.columns[name]}, nulls)
+        features = {part.name for name in names for part in spec.columns[name]}
+        self._decoder = Decoder(spec, features, nulls, tensor_strings)
 
     def decode(self, wanted: Range, emit: Emit) -> Skipped:
         """Decodes the records of a range in order.

@@ -1,6 +1,7 @@
 """The decoder's kernel: framed records → columns, block by block: find all features, then decode column by column.
 
-Numbers are stored as a record has them, int64 and float32; strings as bytes and where each starts.
+Numbers are stored as a record has them, int64 and float32; strings as bytes and where each starts, or as TensorFlow has
+them.
 """
 
 import numpy as np
@@ -32,6 +33,7 @@ from tfr_assets.records.kernels.locate import (
     LINE,
     MALFORMED,
     MULTIPLE,
+    NO_MEMORY,
     OTHER_COUNT,
     OTHER_KIND,
     ROWS,
@@ -51,7 +53,8 @@ from tfr_assets.records.kernels.locate import (
     line_field,
     locate_block,
 )
-from tfr_assets.records.kernels.protobuf_read import field_at, varint_at
+from tfr_assets.records.kernels.protobuf import field_at, varint_at
+from tfr_assets.records.kernels.tensor_strings import STRING_SIZE, put_string
 from tfr_assets.records.kernels.validate import count_values
 
 BYTES_TAG, FLOAT_TAG, INT_TAG = 0x0A, 0x12, 0x1A
@@ -211,6 +214,40 @@ def _decode_strings(line, feature, spans, rows, bad):
     return index + rows
 
 
+@called
+def _only_string(start, stop):
+    """Address and size of the one string of a list; instead of an address, a negative problem."""
+    count = count_values(BYTES_TAG, start, stop)
+    if count != 1:
+        return np.int64(-MALFORMED if count < 0 else -OTHER_COUNT), np.int64(0)
+    found, at, end = field_at(start, stop)
+    while found != 0x0A:
+        found, at, end = field_at(end, stop)
+    return at, end - at
+
+
+@inlined
+def _decode_tensor_strings(line, feature, spans, rows, bad):
+    """Decodes one string of each record, as TensorFlow has it."""
+    index = line_field(line, VALUES_USED)
+    target = line_field(line, VALUES) + index * STRING_SIZE
+    for i in range(rows):
+        start, size = load_i64(spans + i * 16), load_i64(spans + i * 16 + 8)
+        if 2 <= size < 130 and is_short(start, size):
+            start, size = start + 2, size - 2
+        elif start:
+            start, size = _only_string(start, start + size)
+        elif line_field(line, FILL_SIZE) > 0:
+            start, size = line_field(line, FILL), line_field(line, FILL_SIZE)
+        if start <= 0:  # nothing stands for it, or this record has a problem
+            _note(bad + i * 8, feature, -start)
+            store_i64(target, 0)
+        elif not put_string(target, start, size):
+            _note(bad + i * 8, feature, np.int64(NO_MEMORY))
+        target += STRING_SIZE
+    return index + rows
+
+
 @inlined
 def _decode_lists(line, feature, spans, rows, row, bad):
     """Decodes a list of each record."""
@@ -307,6 +344,8 @@ def _decode_column(line, feature, spans, rows, row, bad):
         used = _decode_floats(line, feature, spans, rows, bad)
     elif tag == INT_TAG:
         used = _decode_ints(line, feature, spans, rows, bad)
+    elif line_field(line, DATA) == 0:
+        used = _decode_tensor_strings(line, feature, spans, rows, bad)
     else:
         used = _decode_strings(line, feature, spans, rows, bad)
     store_i64(line + VALUES_USED * 8, used)
@@ -323,7 +362,7 @@ def _has_room(line, spans, rows):
     least = np.int64(4) if tag == FLOAT_TAG else np.int64(2) if tag == BYTES_TAG else np.int64(1)
     values = rows * wanted if wanted >= 0 else total // least
     data = np.int64(0)
-    if tag == BYTES_TAG:
+    if tag == BYTES_TAG and line_field(line, DATA):
         data = total + max(line_field(line, FILL_SIZE), np.int64(0)) * rows * max(wanted, np.int64(0))
     steps = total // 2
     store_i64(line + STEPS_NEED * 8, steps)

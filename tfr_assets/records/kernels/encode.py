@@ -56,7 +56,7 @@ from tfr_assets.records.kernels.jit import (
     store_u32,
     store_u64,
 )
-from tfr_assets.records.kernels.protobuf_write import put_bytes, put_size, put_varint, put_wide, varint_size
+from tfr_assets.records.kernels.protobuf import put_bytes, put_size, put_varint, put_wide, varint_size
 
 HEADER, FOOTER = 12, 4
 MAX_RECORD = 2**31 - 1  # protobuf's own limit

@@ -32,7 +32,7 @@ from tfr_assets.records.kernels.encode import (
     put_features,
 )
 from tfr_assets.records.kernels.jit import called, inlined, kernel, load_i64, store_i64, store_u8
-from tfr_assets.records.kernels.protobuf_write import put_size, put_wide, varint_size
+from tfr_assets.records.kernels.protobuf import put_size, put_wide, varint_size
 
 
 @called

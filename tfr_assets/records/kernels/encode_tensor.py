@@ -26,7 +26,7 @@ from tfr_assets.records.kernels.jit import (
     store_i64,
     store_u8,
 )
-from tfr_assets.records.kernels.protobuf_write import put_bytes, put_size, varint_size
+from tfr_assets.records.kernels.protobuf import put_bytes, put_size, varint_size
 
 
 @inlined

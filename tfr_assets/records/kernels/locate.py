@@ -21,7 +21,7 @@ from tfr_assets.records.kernels.jit import (
     load_u64,
     store_i64,
 )
-from tfr_assets.records.kernels.protobuf_read import field_at
+from tfr_assets.records.kernels.protobuf import field_at
 
 # fields of a feature's line
 (
@@ -38,8 +38,8 @@ from tfr_assets.records.kernels.protobuf_read import field_at
     SEQUENCE,  # 1: a feature list; COUNT and MULTIPLE are then of a step, and what follows of steps
     ROWS,  # address of where each record's values, or steps, start (int64); 0: COUNT values each
     STEPS,  # feature lists: address of where each step's values start (int64); 0: COUNT values each
-    VALUES,  # address of the numbers, or of where each string starts (int64)
-    DATA,  # address of the strings' bytes
+    VALUES,  # address of the numbers, of where each string starts (int64), or of the strings that TensorFlow takes
+    DATA,  # address of the strings' bytes; 0 where TensorFlow takes them
     STEPS_ROOM,  # how many steps fit
     VALUES_ROOM,
     DATA_ROOM,
@@ -60,6 +60,7 @@ STRIDE = BLOCK * 16 + 64
 
 # as `records.kernels.validate` counts them
 OK, MALFORMED, OTHER_KIND, OTHER_COUNT, MISSING, EMPTY_STEP = 0, 1, 3, 4, 5, 7
+NO_MEMORY = 255  # the decoder's own
 
 
 def head_patterns(key: bytes, tag: int) -> np.ndarray:

@@ -11,7 +11,7 @@ and products stay at a limit instead of wrapping around.
 import numpy as np
 
 from tfr_assets.records.kernels.jit import address_of, called, inlined, kernel, load_i64, load_u8, store_i64
-from tfr_assets.records.kernels.protobuf_read import count_varints, field_at, varint_at
+from tfr_assets.records.kernels.protobuf import count_varints, field_at, varint_at
 from tfr_assets.records.kernels.row_lengths import counted_by
 from tfr_assets.records.schema.features import Feature, FeatureSpec, Kind
 
