@@ -126,3 +126,8 @@ def test_slices_of_what_lies_anywhere_are_exported(
     refused = tfr("export", place, "x.array_record", "--slices", "asia")
     says = "of dataset 'parts', 1 of 1 slices are not there: asia"
     assert refused.returncode in (1, 2) and says in " ".join(refused.stderr.split())
+
+
+def test_slices_there_are_compared_with_those_here(places: dict[str, str], tfr: Command) -> None:
+    same = tfr("diff", places["path"], places["url"])
+    assert same.returncode == 0, same.stdout + same.stderr
