@@ -28,7 +28,7 @@ Index and manifest lie in folders of their own because training code globs for s
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -261,12 +261,15 @@ def mixes_slices(folder: Path) -> str:
     if not any((folder / SLICES).glob("*/*/manifest")):
         return ""
     own = [part for part in ("shards", "merged") if any((folder / part / "manifest").glob("*.json"))]
-    if not own:
-        return ""
+    return says_mixed(str(folder), own) if own else ""
+
+
+def says_mixed(folder: str, own: Sequence[str]) -> str:
+    """Returns what is wrong with a dataset's folder, a path or a URL, that holds slices and, in `own`, other files."""
     return (
         f"{folder} holds both slices and files of the whole dataset, in {' and '.join(own)}: the YAML's `slices` were "
-        f"removed, or added. If it has none now, remove {folder / SLICES}; if it has, remove "
-        f"{', '.join(str(folder / part) for part in ('raw', *own))}"
+        f"removed, or added. If it has none now, remove {folder}/{SLICES}; if it has, remove "
+        f"{', '.join(f'{folder}/{part}' for part in ('raw', *own))}"
     )
 
 

@@ -184,6 +184,61 @@ def test_a_damaged_record_is_named_when_it_is_asked_for(web: Web, file: Path, tm
     assert opened[5]["id"] == 5
 
 
+@pytest.mark.parametrize("failure", [500, 502, 503, 504, 429, "lost", "cut"])
+def test_a_part_is_asked_for_again_after_a_momentary_failure(
+    web: Web, file: Path, monkeypatch: pytest.MonkeyPatch, failure: Any
+) -> None:
+    monkeypatch.setattr("tfr_assets.storage.web._WAIT", 0.01)
+    opened = tfr_assets.open(f"{web.url}/one.tfrecord")
+    assert opened[7]["id"] == 7
+    web.fails = [failure] * 3
+    assert opened.take([5, 99, 5])["id"].tolist() == [5, 99, 5] and not web.fails
+    web.fails = [failure] * 3
+    assert ids(tfr_assets.open(f"{web.url}/one.tfrecord").batches(9)) == list(range(100)) and not web.fails
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (503, r"the server failed after 5 retries \(503 Service Unavailable\); run again when it is well"),
+        ("lost", "the connection was lost after 5 retries .*; check the network, then run again"),
+        ("cut", "the connection was lost after 5 retries .*; check the network, then run again"),
+        (403, "cannot be opened: .*403"),
+    ],
+)
+def test_a_failure_that_lasts_is_one_clear_error(
+    web: Web, file: Path, monkeypatch: pytest.MonkeyPatch, failure: Any, says: str
+) -> None:
+    monkeypatch.setattr("tfr_assets.storage.web._WAIT", 0.01)
+    opened = tfr_assets.open(f"{web.url}/one.tfrecord")
+    assert opened[7]["id"] == 7
+    web.requests.clear()
+    web.fails = [failure] * 100
+    with pytest.raises(SourceError, match=f"^{web.url}/one.tfrecord: {says}") as caught:
+        opened[7]
+    assert "\n" not in str(caught.value)
+    asked = 100 - len(web.fails)  # aiohttp asks twice where a connection is lost that was used before
+    assert asked == 1 if failure == 403 else 6 <= asked <= 12
+
+
+def test_a_file_that_cannot_be_read_is_a_fault_of_its_own(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfr_assets.storage.web._WAIT", 0.01)
+    opened = tfr_assets.open(web.url)
+    web.fails = [503] * 6  # those of the first file
+    first, *others = opened.verify()
+    assert str(first.faults[0]) == (
+        f"{web.url}/{NAMES[0]}: file cannot be read (the server failed after 5 retries (503 Service Unavailable); run "
+        "again when it is well)"
+    )
+    assert not first.ok and [report.ok for report in others] == [True] * 3
+    (tmp_path / "in" / NAMES[2]).unlink()
+    reports = opened.verify()
+    assert [report.ok for report in reports] == [True, True, False, True]
+    assert "is not there" in str(reports[2].faults[0])
+
+
 def test_the_command_says_what_to_do(web: Web, file: Path) -> None:
     command = [sys.executable, "-m", "tfr_assets.cli", "adopt", f"{web.url}/one.tfrecord"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,14 +1,16 @@
-"""A web server as there are many: with ranges or without, with entity tags, times, or neither."""
+"""A web server as there are many: with ranges or without, with entity tags, times, or neither; and one that fails."""
 
 import hashlib
 import re
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
@@ -24,6 +26,8 @@ class Web:
         lists: Whether it lists folders.
         sizes: Whether it tells the size of what it sends.
         forbids: Whether it forbids what is not there.
+        fails: How the next requests for parts of files fail: by a status, or the connection is lost before the answer,
+            or within it.
         requests: The path and the range of each file that was asked for.
     """
 
@@ -31,6 +35,7 @@ class Web:
         self.url = url
         self.ranges = self.etags = self.lists = self.sizes = True
         self.times = self.forbids = False
+        self.fails: list[int | Literal["lost", "cut"]] = []
         self.requests: list[tuple[str, str]] = []
 
 
@@ -59,6 +64,13 @@ class _Handler(SimpleHTTPRequestHandler):
         if self.command == "GET":
             web.requests.append((self.path, self.headers.get("Range", "")))
         match = _RANGE.fullmatch(self.headers.get("Range", "")) if web.ranges else None
+        failure = web.fails.pop(0) if match and web.fails else None
+        if isinstance(failure, int):
+            self.send_error(failure)
+            return
+        if failure == "lost":
+            self._lose()
+            return
         first, stop = (int(match[1]), min(int(match[2]) + 1, len(content))) if match else (0, len(content))
         self.send_response(206 if match else 200)
         if match:
@@ -72,8 +84,17 @@ class _Handler(SimpleHTTPRequestHandler):
         else:
             self.send_header("Connection", "close")
         self.end_headers()
-        if self.command == "GET":
+        if failure == "cut":
+            self._send(content[first : (first + stop) // 2])
+            self._lose()
+        elif self.command == "GET":
             self._send(content[first:stop])
+
+    def _lose(self) -> None:
+        self.close_connection = True
+        self.wfile.flush()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # it is reset
+        self.connection.close()
 
     def _send(self, content: bytes) -> None:
         try:

@@ -188,6 +188,31 @@ def test_a_lock_that_another_took_after_a_lost_answer_is_lost(
     assert folder.get(".lock") == b"another's"
 
 
+@pytest.mark.parametrize("when", ["answer", "lose"], ids=["before", "after"])
+def test_a_request_that_hangs_does_not_lose_the_lock(between: Between, one_bucket: str, when: str) -> None:
+    """Whether it hangs before the store carries it out, which it does much later, or after."""
+    folder, hung, over = ObjectFolder(f"{one_bucket}/x"), list[str](), threading.Event()
+
+    def hang(method: str, path: str, query: str) -> None:
+        if method == "PUT" and not hung:
+            hung.append(path)
+            over.wait(100)
+
+    with hold_lease(folder, seconds=10) as lease:
+        setattr(between, when, hang)
+        wait_for(lambda: hung)
+        before = lease._renewed
+
+        def is_renewed() -> bool:
+            lease.check()
+            return lease._renewed > before
+
+        wait_for(is_renewed)
+        over.set()
+        lease.check()
+    assert folder.walk() == {}
+
+
 def test_nothing_is_left_in_the_working_directory(
     one_bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

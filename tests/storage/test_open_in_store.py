@@ -48,6 +48,20 @@ def test_any_record_comes_by_number(url: str, tmp_path: Path) -> None:
     assert [report.path for report in there.verify()] == [f"{url}/{name}" for name in NAMES]
 
 
+def test_a_file_that_cannot_be_read_is_a_fault_of_its_own(
+    between: Between, one_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfr_assets.storage.objects.store._RETRIES", 0)
+    url = f"{one_bucket}/rows"
+    tfr_assets.write(TABLE, url, shards=3)
+    opened = tfr_assets.open(url)
+    ObjectFolder(url).delete([NAMES[0]])
+    between.answer = lambda method, path, _: (403, "AccessDenied") if path.endswith(NAMES[2]) else None
+    missing, whole, forbidden = opened.verify()
+    assert str(missing.faults[0]) == f"{url}/{NAMES[0]}: file is missing" and whole.ok
+    assert str(forbidden.faults[0]).startswith(f"{url}/{NAMES[2]}: file cannot be read (no permission (403")
+
+
 @pytest.mark.parametrize("shuffle", [False, 100, "blocks", "global"])
 def test_batches_are_those_of_the_local_files(url: str, tmp_path: Path, shuffle: Any) -> None:
     tfr_assets.write(TABLE, tmp_path / "rows", shards=3)

@@ -1,5 +1,6 @@
 """Files of web servers: what a server tells of one, and parts of it, all of one version."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +13,8 @@ from tfr_assets.storage.raw_files import backend_errors, filesystem
 HEAD = 12  # bytes of a file that are asked for with what is told of it
 _PAUSE = timedelta(seconds=2)  # times are told in seconds: a file that is younger may change again within its own
 _OK, _PART, _BEYOND = 200, 206, 416
+_MOMENTARY = {429, 500, 502, 503, 504}  # what a server that is busy, or starts again, answers
+_RETRIES, _WAIT = 5, 0.25  # how often it is asked again, and seconds before; each wait is twice as long as the last
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class WebFile:
     head: bytes
 
     def fetch(self, start: int, stop: int) -> memoryview:
-        """Returns a part of its bytes, in one request.
+        """Returns a part of its bytes, in one request, which is made again after a failure of a moment.
 
         Raises:
             SourceError: The server refused, or the file was replaced or removed since it was looked at.
@@ -68,7 +71,31 @@ def look_at(url: str) -> WebFile:
 
 
 def _ask(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes]:
-    """Asks for a part of a file; of one that a server sends whole, only the first bytes of the part are taken."""
+    """Asks for a part of a file, again where the server, or the way to it, fails for a moment."""
+    with backend_errors(url):
+        from aiohttp import ClientConnectionError, ClientPayloadError, ClientResponseError, ClientSSLError
+
+        for retry in range(_RETRIES + 1):
+            if retry:
+                time.sleep(_WAIT * 2 ** (retry - 1))
+            try:
+                return _answer(url, start, stop)
+            except ClientResponseError as error:
+                if error.status not in _MOMENTARY:
+                    raise
+                failure: Exception = error
+                answer = f"{error.status} {error.message}"
+                says = f"the server failed after {retry} retries ({answer}); run again when it is well"
+            except ClientSSLError:
+                raise
+            except (ClientConnectionError, ClientPayloadError) as error:
+                failure = error
+                says = f"the connection was lost after {retry} retries ({error}); check the network, then run again"
+        raise SourceError(f"{url}: {says}") from failure
+
+
+def _answer(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes]:
+    """Sends one request; of a file that a server sends whole, only the first bytes of the part are taken."""
     from fsspec.asyn import sync
 
     fs, path = filesystem(url, {})
@@ -88,8 +115,7 @@ def _ask(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes
                 content += some
             return answer.status, answer.headers, bytes(content)
 
-    with backend_errors(url):
-        found: tuple[int, Mapping[str, str], bytes] = sync(fs.loop, ask)
+    found: tuple[int, Mapping[str, str], bytes] = sync(fs.loop, ask)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from tfr_assets.errors import ConfigError, OutOfMemory, OutOfRange, StaleError
+from tfr_assets.errors import ConfigError, OutOfMemory, OutOfRange, SourceError, StaleError
 from tfr_assets.reading.access.decode import RecordDecoder, read_payloads
 from tfr_assets.reading.access.epochs import ResumableBatches
 from tfr_assets.reading.access.frameworks import InFrameworks
@@ -27,12 +27,13 @@ from tfr_assets.reading.locate.slices import gather_again
 from tfr_assets.reading.locate.undescribed import REMOTE
 from tfr_assets.reading.native.choose_columns import check_decodable, chosen_columns
 from tfr_assets.reading.native.convert import converter, keeps_nulls
-from tfr_assets.records.frames.examine import FileReport, examine, examine_files
+from tfr_assets.records.frames.examine import FileReport, examine, examine_files, faulty_report
 from tfr_assets.records.frames.gather import GAP
 from tfr_assets.records.frames.manifest import Manifest
-from tfr_assets.records.frames.scan import Fault
+from tfr_assets.records.frames.scan import Fault, FaultKind
 from tfr_assets.records.schema.features import FeatureSpec
 from tfr_assets.storage.file_names import is_remote
+from tfr_assets.storage.objects.folder import ObjectFolder
 from tfr_assets.storage.objects.store import is_reached
 from tfr_assets.storage.remote_folders import files_in
 
@@ -292,18 +293,26 @@ class Dataset(InFrameworks):
         """Reads all files and compares each with its manifest and index, as `tfr_assets.verify` does.
 
         Returns:
-            A report of each file.
+            A report of each file; one that is missing, or cannot be read, has a fault that says so.
         """
         if not is_remote(self._files.paths[0]):
             return examine_files([Path(path) for path in self._files.paths])
-        if self._files.scanned or not is_reached(self._files.paths[0]):  # what lies beside them is not looked at
-            return [
-                examine(path, manifest, manifest.features, opener=REMOTE.open)
-                for path, manifest in zip(self._files.paths, self._files.manifests, strict=True)
-            ]
-        from tfr_assets.writing.stored import verify
+        files = zip(self._files.paths, self._files.manifests, strict=True)
+        return [report for path, manifest in files for report in self._verify_remote(path, manifest)]
 
-        return [report for path in self._files.paths for report in verify(path)]
+    def _verify_remote(self, url: str, manifest: Manifest) -> list[FileReport]:
+        try:
+            if self._files.scanned or not is_reached(url):  # what lies beside them is not looked at
+                return [examine(url, manifest, manifest.features, opener=REMOTE.open)]
+            folder, _, name = url.rpartition("/")
+            if ObjectFolder(folder).stat(name) is None:
+                return [faulty_report(Fault(url, 0, 0, FaultKind.MISSING))]
+            from tfr_assets.writing.stored import verify
+
+            return verify(url)
+        except SourceError as error:
+            says = str(error).removeprefix(f"{url}: ")
+            return [faulty_report(Fault(url, 0, 0, FaultKind.UNREADABLE, says))]
 
     def close(self) -> None:
         """Closes the files; they are opened again when a record is asked for, and must be the same."""

@@ -12,7 +12,6 @@ The manifests say which files there are: a set is all that is `-of-N`, and nothi
 import difflib
 import os
 import re
-import warnings
 from pathlib import Path
 
 from tfr_assets.errors import ConfigError, StaleError
@@ -29,7 +28,14 @@ from tfr_assets.reading.locate.file_sets import (
 from tfr_assets.reading.locate.foreign import adopted_files, check_none_added
 from tfr_assets.reading.locate.record_files import RecordFiles, gather, lines
 from tfr_assets.reading.locate.remote import locate_url
-from tfr_assets.reading.locate.slices import choose_slices, join_slices, slices_in, unfinished_slices
+from tfr_assets.reading.locate.slices import (
+    choose_slices,
+    join_slices,
+    slices_in,
+    unfinished_slices,
+    warn_of_unfinished,
+)
+from tfr_assets.reading.locate.slices_at_url import check_none_chosen, locate_slices, slices_at
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.atomic import refusals
 from tfr_assets.storage.file_names import is_remote
@@ -79,8 +85,9 @@ def locate(
     if not isinstance(what, str | os.PathLike):
         raise ConfigError(f"{what!r} must be the name of a dataset, a path or a URL")
     if isinstance(what, str) and is_remote(what):
-        if slices is not None:
-            raise ConfigError("slices= chooses among those of a local dataset; give the URL of one slice's folder")
+        if found := slices_at(what):
+            return locate_slices(found, files, split, sizes_must_fit, slices, missing_slices)
+        check_none_chosen(what, slices)
         return locate_url(what, files, split, sizes_must_fit, max_record_bytes, cache)
     if isinstance(what, str) and not re.search("[/.~]", what):
         folder = _caught_up(Layout.of(what, root).folder)
@@ -154,12 +161,8 @@ def _of_slices_or_dataset(
         raise StaleError(wrong)
     there, known = slices_in(folder)
     keys = choose_slices(slices, missing, there, known, folder.name)
-    if slices is None and (unfinished := unfinished_slices(folder, there)):
-        warnings.warn(
-            f"dataset {folder.name!r}: left out, because being written, or lost: {', '.join(unfinished)}. `tfr run "
-            f"{folder.name} --slices new` makes them; slices= says which are read",
-            stacklevel=2,
-        )
+    if slices is None:
+        warn_of_unfinished(unfinished_slices(folder, there), folder.name)
     return join_slices({key: _of_dataset(folder / SLICES / key, files, split, sizes_must_fit) for key in keys})
 
 

@@ -55,12 +55,17 @@ def locate_url(
     folders = [url] if files is None else []
     if not is_record_file(name):
         folders += [f"{url}/{choice}" for choice in (CHOICES if files is None else (files,))]
+    incomplete: StaleError | None = None
     for each in folders:
-        there = files_listed(f"{each}/manifest")
-        with_manifest = [name.removesuffix(".json") for name in there if name.endswith(".json")]
-        if with_manifest:
-            names = _whole_set(each, with_manifest, split)
+        if with_manifest := names_described(each):
+            try:
+                names = _whole_set(each, with_manifest, split)
+            except StaleError as error:
+                incomplete = incomplete or error  # while shards are being written, the merged file can be read
+                continue
             return check_together(_fetch(each, names), sizes_must_fit)
+    if incomplete:
+        raise incomplete
     if files is None and (urls := undescribed_urls(url, split)):
         return foreign_files(urls, max_record_bytes, cache)
     looked = " or ".join(f"{each}/manifest" for each in folders)
@@ -68,6 +73,15 @@ def locate_url(
         f"{url}: there is no TFRecord file, and no manifest was found there, in {looked}"
         + ("; if files lie there that the server does not list, give the URL of one" if is_http(url) else "")
     )
+
+
+def names_described(folder: str) -> list[str]:
+    """Returns the names of the files in a folder that have a manifest.
+
+    Raises:
+        SourceError: The storage refuses.
+    """
+    return [name.removesuffix(".json") for name in files_listed(f"{folder}/manifest") if name.endswith(".json")]
 
 
 def _fetch_if_there(folder: str, name: str) -> list[Found]:

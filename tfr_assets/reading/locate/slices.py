@@ -4,6 +4,7 @@ data/events/slices/slices.json       which slices there are, and in which order:
 data/events/slices/2026-03-01/…      one of them, as a dataset has it
 """
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -63,6 +64,16 @@ def choose_slices(
     if not found:
         raise StaleError(f"none of these slices of dataset {name!r} is there; run `tfr run {name} --slices …` first")
     return found
+
+
+def warn_of_unfinished(unfinished: Collection[str], name: str) -> None:
+    """Warns of slices of a dataset that are left out, if there are any, where nobody has said which are to be read."""
+    if unfinished:
+        warnings.warn(
+            f"dataset {name!r}: left out, because being written, or lost: {', '.join(unfinished)}. `tfr run {name} "
+            "--slices new` makes them; slices= says which are read",
+            stacklevel=3,
+        )
 
 
 def _said(slices: SliceChoice) -> str:

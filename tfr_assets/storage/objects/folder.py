@@ -85,9 +85,11 @@ class ObjectFolder:
 
     Attributes:
         url: Such as `s3://bucket/prefix`.
+        patience: As for `store_of`.
     """
 
     url: str
+    patience: float | None = None
 
     @property
     def bucket(self) -> str:
@@ -102,7 +104,7 @@ class ObjectFolder:
     @property
     def store(self) -> "ObjectStore":
         """The store; not to be kept, since a forked process needs another."""
-        return store_of(self.bucket)
+        return store_of(self.bucket, self.patience)
 
     def path(self, key: str) -> str:
         """Returns an object's whole key in the bucket."""

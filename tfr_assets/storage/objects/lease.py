@@ -2,7 +2,8 @@
 
 Nobody's clock is trusted. Who finds the lock watches it: if it stays as it is for a whole lease, its holder is gone,
 and it is replaced on the condition that it is still the same; if it changes, its holder lives. A holder that could not
-renew it in time (its process was stopped, the network was down) no longer writes.
+renew it in time (its process was stopped, the network was down) no longer writes. No renewal waits so long for an
+answer that there would be no time for another.
 """
 
 import json
@@ -13,6 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from tfr_assets.errors import SourceError, TfrError, WriteError
@@ -20,7 +22,9 @@ from tfr_assets.storage.objects.folder import ChangedError, ObjectFolder, Versio
 
 LEASE = 30.0  # seconds after which a lock that nobody renews is nobody's
 _RENEWALS = 3  # in a lease
-_LOOKS = 30  # at somebody else's lock, in a lease
+_LOOKS = 30  # at somebody else's lock, in a lease; and pauses between renewals of which one failed
+_ANSWERS = 5  # as many requests in turn may each wait for an answer, in a lease
+_SOON = 2.0  # seconds in which any store that is well answers
 
 
 class HeldError(WriteError):
@@ -45,6 +49,7 @@ class Lease:
         """Prepares; see `hold_lease`."""
         self.url, self.seconds = folder.url_of(key), seconds
         self._folder, self._key = folder, key
+        self._prompt = replace(folder, patience=max(seconds / _ANSWERS, _SOON))
         self._holder = {"host": socket.gethostname(), "process": os.getpid(), "is": _process(os.getpid())}
         if run_id:
             self._holder["run"] = run_id
@@ -113,24 +118,26 @@ class Lease:
         """
         started = _now()
         try:
-            self._version = self._folder.replace(self._key, self._content(), self._version)
+            self._version = self._prompt.replace(self._key, self._content(), self._version)
         except ChangedError:
-            found = self._folder.get_versioned(self._key)
+            found = self._prompt.get_versioned(self._key)
             if found is None or _read(found[0]).get("token") != self._token:
                 raise
-            self._version = self._folder.replace(self._key, self._content(), found[1])
+            self._version = self._prompt.replace(self._key, self._content(), found[1])
         self._renewed = started
 
     def keep(self) -> None:
         """Renews the lock until `release`; what a thread does."""
-        while not self._end.wait(self.seconds / _RENEWALS):
+        pause = self.seconds / _RENEWALS
+        while not self._end.wait(pause):
             try:
                 self.renew()
+                pause = self.seconds / _RENEWALS
             except ChangedError:
                 self._lost = "another process took it"
                 return
             except TfrError:
-                continue  # `check` notices if it lasts
+                pause = self.seconds / _LOOKS  # `check` notices if it lasts
 
     def release(self) -> None:
         """Removes the lock, if it is still held."""
@@ -138,7 +145,7 @@ class Lease:
         with suppress(TfrError, ChangedError):  # then it ends by itself, or is another's
             self.check()
             self.renew()  # a store removes without conditions
-            self._folder.delete([self._key])
+            self._prompt.delete([self._key])
 
     def _content(self) -> bytes:
         self._number += 1

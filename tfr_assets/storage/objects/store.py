@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _RETRIES = 6  # with growing pauses: about ten seconds
-_TIMEOUT = 60  # seconds for one request, which carries 8 MB or so
+_RETRIED = timedelta(minutes=3)  # since the first request
+_TIMEOUT = 60.0  # seconds for one request, which carries 8 MB or so
 _ENDPOINT = re.compile(r"(AWS|AZURE(_STORAGE)?)_ENDPOINT(_URL(_S3)?)?")
 _TRUE = {"1", "true", "on", "yes", "y"}
 _MADE_FROM_URL = re.compile(r"(s3|gs|az|https?):/(?!/)")
@@ -44,8 +45,13 @@ def refuse_url(path: object) -> None:
         raise ConfigError(f"{os.fspath(path)!r} was a URL before it became a path; give {match[1]}://… as text")
 
 
-def store_of(bucket: str) -> "ObjectStore":
+def store_of(bucket: str, patience: float | None = None) -> "ObjectStore":
     """Returns the store of a bucket's URL, as the environment configures it now.
+
+    Args:
+        bucket: The URL.
+        patience: Seconds to wait for one answer, and after which no request is made again; None: as long as requests
+            need that carry much.
 
     Raises:
         MissingPackage: The package that reaches it is not installed.
@@ -54,7 +60,7 @@ def store_of(bucket: str) -> "ObjectStore":
     """
     need("obstore", "obstore", f"{bucket}", "`pip install 'tfr-assets[s3]'`")
     _check_not_forked(bucket)
-    return _open(bucket, os.getpid(), _settings(bucket))
+    return _open(bucket, os.getpid(), _settings(bucket), patience)
 
 
 _reached_by: set[int] = set()  # processes: this one, and those that it was forked from
@@ -71,11 +77,11 @@ def _check_not_forked(bucket: str) -> None:
 
 
 @lru_cache(maxsize=32)
-def _open(bucket: str, _process: int, settings: tuple[tuple[str, str], ...]) -> "ObjectStore":
+def _open(bucket: str, _process: int, settings: tuple[tuple[str, str], ...], patience: float | None) -> "ObjectStore":
     from obstore.store import from_url
 
     with _configuring(bucket):
-        return from_url(bucket, **store_options(bucket, dict(settings)))
+        return from_url(bucket, **store_options(bucket, dict(settings), patience))
 
 
 @contextmanager
@@ -115,12 +121,15 @@ def _settings(bucket: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(prefixes)))
 
 
-def store_options(bucket: str, settings: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def store_options(
+    bucket: str, settings: Mapping[str, str] = os.environ, patience: float | None = None
+) -> dict[str, Any]:
     """Returns how a store is opened, besides what it takes from the environment by itself.
 
     Args:
         bucket: The bucket's URL.
         settings: Environment variables.
+        patience: As for `store_of`.
 
     Raises:
         ConfigError: An endpoint is invalid.
@@ -128,9 +137,10 @@ def store_options(bucket: str, settings: Mapping[str, str] = os.environ) -> dict
     endpoints = {name: value for name, value in settings.items() if _ENDPOINT.fullmatch(name) and value}
     for name, value in endpoints.items():
         _check_endpoint(name, value)
+    retried = _RETRIED if patience is None else timedelta(seconds=patience)
     options: dict[str, Any] = {
-        "retry_config": {"max_retries": _RETRIES, "retry_timeout": timedelta(minutes=3)},
-        "client_options": {"timeout": timedelta(seconds=_TIMEOUT)},
+        "retry_config": {"max_retries": _RETRIES, "retry_timeout": retried},
+        "client_options": {"timeout": timedelta(seconds=patience or _TIMEOUT)},
     }
     if bucket.startswith("s3://"):
         if endpoint := endpoint_of(settings):
