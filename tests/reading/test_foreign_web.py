@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import tfr_assets
@@ -237,6 +239,21 @@ def test_a_file_that_cannot_be_read_is_a_fault_of_its_own(
     reports = opened.verify()
     assert [report.ok for report in reports] == [True, True, False, True]
     assert "is not there" in str(reports[2].faults[0])
+
+
+@pytest.mark.parametrize("what", ["one file", "folder"])
+def test_a_manifest_that_a_server_does_not_give_for_a_moment_is_not_taken_for_none(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr("tfr_assets.storage.web._WAIT", 0.01)
+    tfr_assets.write(pa.table({"n": pa.array([1, 2], pa.int16())}), tmp_path / "in" / "ours" / "n.tfrecord")
+    url = f"{web.url}/ours/n.tfrecord" if what == "one file" else f"{web.url}/ours"
+    asked = "/manifest/n.tfrecord.json" if what == "one file" else "/ours/manifest"
+    web.breaks = {asked: 3}
+    assert next(iter(tfr_assets.open(url).batches(2)))["n"].dtype == np.int16 and web.breaks == {asked: 0}
+    web.breaks = {asked: 1000}
+    with pytest.raises(SourceError, match="the server failed after 5 retries"):
+        tfr_assets.open(url)
 
 
 def test_the_command_says_what_to_do(web: Web, file: Path) -> None:

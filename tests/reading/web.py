@@ -26,6 +26,7 @@ class Web:
         lists: Whether it lists folders.
         sizes: Whether it tells the size of what it sends.
         forbids: Whether it forbids what is not there.
+        breaks: What the path of a request ends with that fails with status 503, as many times as are left.
         fails: How the next requests for parts of files fail: by a status, or the connection is lost before the answer,
             or within it.
         requests: The path and the range of each file that was asked for.
@@ -36,6 +37,7 @@ class Web:
         self.ranges = self.etags = self.lists = self.sizes = True
         self.times = self.forbids = False
         self.fails: list[int | Literal["lost", "cut"]] = []
+        self.breaks: dict[str, int] = {}
         self.requests: list[tuple[str, str]] = []
 
 
@@ -54,6 +56,11 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, web = Path(self.translate_path(self.path)), self._web
+        for end, left in web.breaks.items():
+            if self.path.rstrip("/").endswith(end) and left:
+                web.breaks[end] -= 1
+                self.send_error(503)
+                return
         if path.is_dir() and web.lists:
             super().do_GET()
             return

@@ -1,13 +1,15 @@
 """Folders by URL: which files are in them, how large they are, and what small ones hold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from tfr_assets.errors import SourceError
 from tfr_assets.storage.file_names import is_http
 from tfr_assets.storage.objects.folder import ObjectFolder
 from tfr_assets.storage.objects.store import is_reached
 from tfr_assets.storage.raw_files import backend_errors, filesystem
+from tfr_assets.storage.web import asking_again, is_refusal
 
 _AT_ONCE = 16  # requests for small files, which wait most of the time
 
@@ -24,9 +26,10 @@ def files_in(folder: str) -> dict[str, int | None]:
         fs, path = filesystem(folder, {})
         fs.invalidate_cache()
         try:
-            return {name.rstrip("/").rpartition("/")[2]: None for name in fs.ls(path, detail=False)}
+            listed = _told(folder, lambda: fs.ls(path, detail=False))
         except (FileNotFoundError, NotADirectoryError):
             return {}
+    return {name.rstrip("/").rpartition("/")[2]: None for name in listed}
 
 
 def files_listed(folder: str) -> dict[str, int | None]:
@@ -37,8 +40,8 @@ def files_listed(folder: str) -> dict[str, int | None]:
     """
     try:
         return files_in(folder)
-    except SourceError:
-        if is_http(folder):
+    except SourceError as error:
+        if is_http(folder) and is_refusal(error):
             return {}
         raise
 
@@ -59,8 +62,12 @@ def contents_of(folder: str, names: Sequence[str]) -> dict[str, bytes]:
         return {name: content for name, content in found.items() if content is not None}
     with backend_errors(folder):
         fs, path = filesystem(folder, {})
-        fetched = fs.cat([f"{path}/{name}" for name in names])
+        fetched = _told(folder, lambda: fs.cat([f"{path}/{name}" for name in names]))
     return {name: fetched[f"{path}/{name}"] for name in names}
+
+
+def _told(folder: str, ask: Callable[[], Any]) -> Any:
+    return asking_again(folder, ask) if is_http(folder) else ask()
 
 
 def sizes_of(folder: str, names: Sequence[str]) -> list[int | None]:

@@ -1,19 +1,20 @@
 """Files of web servers: what a server tells of one, and parts of it, all of one version."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from tfr_assets.errors import SourceError
 from tfr_assets.storage.raw_files import backend_errors, filesystem
 
+T = TypeVar("T")
 HEAD = 12  # bytes of a file that are asked for with what is told of it
 _PAUSE = timedelta(seconds=2)  # times are told in seconds: a file that is younger may change again within its own
 _OK, _PART, _BEYOND = 200, 206, 416
-_MOMENTARY = {429, 500, 502, 503, 504}  # what a server that is busy, or starts again, answers
+_MOMENTARY = {408, 429, 500, 502, 503, 504}  # what a server that is busy, or starts again, answers
 _RETRIES, _WAIT = 5, 0.25  # how often it is asked again, and seconds before; each wait is twice as long as the last
 
 
@@ -70,8 +71,17 @@ def look_at(url: str) -> WebFile:
     return WebFile(url, _size(headers), _version(headers), status != _OK, is_page, content)
 
 
-def _ask(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes]:
-    """Asks for a part of a file, again where the server, or the way to it, fails for a moment."""
+def asking_again(url: str, ask: Callable[[], T]) -> T:
+    """Returns what a web server answers, asked again where it, or the way to it, fails for a moment.
+
+    Args:
+        url: What is asked for.
+        ask: Asks.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        SourceError: The server refused, or failed for longer.
+    """
     with backend_errors(url):
         from aiohttp import ClientConnectionError, ClientPayloadError, ClientResponseError, ClientSSLError
 
@@ -79,7 +89,7 @@ def _ask(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes
             if retry:
                 time.sleep(_WAIT * 2 ** (retry - 1))
             try:
-                return _answer(url, start, stop)
+                return ask()
             except ClientResponseError as error:
                 if error.status not in _MOMENTARY:
                     raise
@@ -94,8 +104,24 @@ def _ask(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes
         raise SourceError(f"{url}: {says}") from failure
 
 
+def is_refusal(error: SourceError) -> bool:
+    """Whether a web server answered, but does not tell: many forbid to ask for what is not there, or to list folders.
+
+    Args:
+        error: What was made of its answer.
+    """
+    status = getattr(error.__cause__, "status", None)
+    return isinstance(error.__cause__, ValueError) or (
+        isinstance(status, int) and 400 <= status < 500 and status not in _MOMENTARY
+    )
+
+
+def _ask(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes]:
+    return asking_again(url, lambda: _answer(url, start, stop))
+
+
 def _answer(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes]:
-    """Sends one request; of a file that a server sends whole, only the first bytes of the part are taken."""
+    """Asks for a part of a file; of a file that a server sends whole, only the first bytes of the part are taken."""
     from fsspec.asyn import sync
 
     fs, path = filesystem(url, {})

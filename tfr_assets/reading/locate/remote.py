@@ -16,6 +16,7 @@ from tfr_assets.reading.locate.undescribed import undescribed_urls
 from tfr_assets.records.frames.manifest import Manifest
 from tfr_assets.storage.file_names import is_http
 from tfr_assets.storage.remote_folders import contents_of, files_in, files_listed, sizes_of
+from tfr_assets.storage.web import is_refusal
 
 
 def locate_url(
@@ -90,8 +91,8 @@ def _fetch_if_there(folder: str, name: str) -> list[Found]:
         return _fetch(folder, [name])
     except ConfigError:
         return []
-    except SourceError:
-        if is_http(folder):
+    except SourceError as error:
+        if is_http(folder) and is_refusal(error):
             return []  # what is not there, many web servers forbid
         raise
 

@@ -16,7 +16,7 @@ from tfr_assets.storage.pipe import open_piped
 from tfr_assets.storage.raw_files import backend_errors, filesystem
 from tfr_assets.storage.remote_folders import contents_of, files_in, files_listed
 from tfr_assets.storage.versions import version_at
-from tfr_assets.storage.web import look_at
+from tfr_assets.storage.web import is_refusal, look_at
 from tfr_assets.writing.foreign.sets import check_complete
 from tfr_assets.writing.stored import looks_like_records
 
@@ -75,8 +75,8 @@ def _is_there(folder: str, name: str) -> bool:
         return bool(contents_of(folder, [name]))
     except FileNotFoundError:
         return False
-    except SourceError:
-        if is_http(folder):
+    except SourceError as error:
+        if is_http(folder) and is_refusal(error):
             return False  # what is not there, many web servers forbid; what is read is checked in any case
         raise
 
