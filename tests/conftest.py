@@ -1,4 +1,4 @@
-"""The order of test files, so that none that takes long begins last; and what tests do not get from outside."""
+"""The order of test files, so that none that takes long begins last; and which settings of the shell tests ignore."""
 
 import os
 from collections.abc import Iterator

@@ -249,11 +249,47 @@ def test_a_manifest_that_a_server_does_not_give_for_a_moment_is_not_taken_for_no
     tfr_assets.write(pa.table({"n": pa.array([1, 2], pa.int16())}), tmp_path / "in" / "ours" / "n.tfrecord")
     url = f"{web.url}/ours/n.tfrecord" if what == "one file" else f"{web.url}/ours"
     asked = "/manifest/n.tfrecord.json" if what == "one file" else "/ours/manifest"
-    web.breaks = {asked: 3}
-    assert next(iter(tfr_assets.open(url).batches(2)))["n"].dtype == np.int16 and web.breaks == {asked: 0}
-    web.breaks = {asked: 1000}
-    with pytest.raises(SourceError, match="the server failed after 5 retries"):
-        tfr_assets.open(url)
+    for each in (asked, "/n.tfrecord"):
+        web.breaks = {each: 3}
+        assert next(iter(tfr_assets.open(url).batches(2)))["n"].dtype == np.int16 and web.breaks == {each: 0}
+        web.breaks = {each: 1000}
+        with pytest.raises(SourceError, match="the server failed after 5 retries"):
+            tfr_assets.open(url)
+
+
+@pytest.mark.parametrize("how", [400, 407, "garbage"])
+@pytest.mark.parametrize("lists", [True, False])
+def test_an_answer_that_says_nothing_of_a_manifest_is_not_taken_for_none(
+    web: Web, tmp_path: Path, how: Any, lists: bool
+) -> None:
+    tfr_assets.write(pa.table({"n": pa.array([1, 2], pa.int16())}), tmp_path / "in" / "ours" / "n.tfrecord")
+    web.lists, web.forbids = lists, not lists
+    web.breaks, web.breaks_by = {"/manifest/n.tfrecord.json": 1}, how
+    with pytest.raises(SourceError, match="cannot be opened: ClientResponseError"):
+        tfr_assets.open(f"{web.url}/ours/n.tfrecord")
+    assert next(iter(tfr_assets.open(f"{web.url}/ours/n.tfrecord").batches(2)))["n"].dtype == np.int16
+
+
+def test_only_the_manifests_that_failed_are_asked_for_again(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfr_assets.storage.web._WAIT", 0.01)
+    tfr_assets.write(pa.table({"n": range(20)}), tmp_path / "in" / "ours", shards=20)
+    web.requests.clear()
+    web.breaks = {f"-{number:05d}-of-00020.json": 4 for number in range(0, 20, 7)}
+    assert len(tfr_assets.open(f"{web.url}/ours")) == 20 and not any(web.breaks.values())
+    manifests = [path for path, _ in web.requests if "/manifest/" in path]
+    assert len(manifests) == len(set(manifests)) == 20
+
+
+def test_a_server_that_is_not_there_is_told_soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("tfr_assets.storage.web.time.sleep", waits.append)
+    with serving(tmp_path) as gone:
+        url = gone.url
+    with pytest.raises(SourceError, match=f"^{url}/.*x.tfrecord.*: the server cannot be reached"):
+        tfr_assets.open(f"{url}/x.tfrecord")
+    assert sum(waits) < 1
 
 
 def test_the_command_says_what_to_do(web: Web, file: Path) -> None:

@@ -25,8 +25,8 @@ HIDDEN = {
     "no C API for ops": "CDLL.__getattr__ = hiding('TF_RegisterKernelBuilder')",
     "no look at strings": "CDLL.__getattr__ = hiding('TF_TensorByteSize')",
     "no library": "import tensorflow; tensorflow.sysconfig.get_lib = lambda: '/nonexistent'",
-    "longer strings": "import tfr_assets.records.kernels.tensor_strings as h; h.STRING_SIZE = 32",
-    "shorter strings inside": "import tfr_assets.records.kernels.tensor_strings as h; h.SHORT = 14",
+    "longer strings": "import tfr_assets.reading.tensors.op as h; h.STRING_SIZE = 32",
+    "shorter strings inside": "import tfr_assets.reading.tensors.op as h; h.SHORT = 14",
 }
 _SAYS = {
     "longer strings": "it keeps strings otherwise in memory",

@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfr_assets
+from tests.allocated import check_freed
+from tests.records.decoding import tensor_strings
 from tests.records.reference import examples
 from tests.waiting import wait_for
 from tfr_assets.layout import Layout
@@ -98,8 +101,20 @@ def test_a_problem_is_the_ops_error() -> None:
     assert rows.fetched
 
 
-def test_a_batch_is_taken_once() -> None:
-    rows = HandedOver([strings([b"a"])], [tf.string.as_datatype_enum], 1)
+def test_strings_that_are_taken_are_freed_with_their_tensor() -> None:
+    values = [b"", b"x" * 22, b"y" * 23, b"z" * 300_000] * 5
+
+    def run() -> None:
+        assert fetched([tensor_strings(values)], [tf.string], 7, [tf.string])[2][0].tolist() == values[14:]
+        rows = HandedOver([tensor_strings(values)], [tf.string.as_datatype_enum], 7)  # of which one batch is taken
+        tensors_of(tf.constant(rows.batches[1]), [tf.string])
+
+    check_freed(run, 300_000)
+
+
+@pytest.mark.parametrize("make", [strings, tensor_strings])
+def test_a_batch_is_asked_for_once(make: Callable[[list[bytes]], Any]) -> None:
+    rows = HandedOver([make([b"a" * 30])], [tf.string.as_datatype_enum], 1)
     tensors_of(tf.constant(rows.batches[0]), [tf.string])
     with pytest.raises(tf.errors.InvalidArgumentError, match="asked for twice"):
         tensors_of(tf.constant(rows.batches[0]), [tf.string])

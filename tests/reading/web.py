@@ -26,7 +26,8 @@ class Web:
         lists: Whether it lists folders.
         sizes: Whether it tells the size of what it sends.
         forbids: Whether it forbids what is not there.
-        breaks: What the path of a request ends with that fails with status 503, as many times as are left.
+        breaks: What the path of a request ends with that fails, as many times as are left.
+        breaks_by: How: the status; `garbage` is no HTTP.
         fails: How the next requests for parts of files fail: by a status, or the connection is lost before the answer,
             or within it.
         requests: The path and the range of each file that was asked for.
@@ -38,6 +39,7 @@ class Web:
         self.times = self.forbids = False
         self.fails: list[int | Literal["lost", "cut"]] = []
         self.breaks: dict[str, int] = {}
+        self.breaks_by: int | Literal["garbage"] = 503
         self.requests: list[tuple[str, str]] = []
 
 
@@ -59,7 +61,11 @@ class _Handler(SimpleHTTPRequestHandler):
         for end, left in web.breaks.items():
             if self.path.rstrip("/").endswith(end) and left:
                 web.breaks[end] -= 1
-                self.send_error(503)
+                if isinstance(web.breaks_by, int):
+                    self.send_error(web.breaks_by)
+                else:
+                    self.wfile.write(b"what is this?\r\n\r\n")
+                    self.close_connection = True
                 return
         if path.is_dir() and web.lists:
             super().do_GET()

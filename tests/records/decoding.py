@@ -9,11 +9,12 @@ import numpy as np
 from tfr_assets.records.arrow.arrays import Column, Strings, TensorStrings
 from tfr_assets.records.examples.decoder import Decoder, Problem
 from tfr_assets.records.frames.scan import scan_stream
-from tfr_assets.records.schema.features import FeatureSpec
+from tfr_assets.records.schema.features import Feature, FeatureSpec, Kind
 
-from .reference import frames
+from .reference import frames, message
 from .streams import Memory
 
+STRING = FeatureSpec((Feature("s", Kind.BYTES, (), "s", "binary", False),))
 Rows = dict[str, list[list[Any]]]
 
 
@@ -42,6 +43,29 @@ def _decode(
     scan = scan_stream(Memory(frames(payloads)), "memory", lambda b, f, _: problems.extend(decoder.add(b, f)))
     assert not scan.faults
     return decoder.finish(), problems
+
+
+def single(value: bytes) -> bytes:
+    """The payload of a record of `STRING`."""
+    entry = message(0x0A, message(0x0A, b"s"), message(0x12, message(0x0A, message(0x0A, value))))
+    return message(0x0A, entry)
+
+
+def add(decoder: Decoder, payloads: Sequence[bytes]) -> int:
+    """Decodes payloads; returns the number of problems."""
+    bounds = np.cumsum([0, *map(len, payloads)])
+    frames = np.stack([bounds[:-1], np.diff(bounds), np.arange(len(payloads))], 1)
+    return len(decoder.add(np.frombuffer(b"".join(payloads) + bytes(64), np.uint8), frames))
+
+
+def tensor_strings(values: Sequence[bytes]) -> TensorStrings:
+    """Strings for TensorFlow to take, once."""
+    decoder = Decoder(STRING, {"s"}, tensor_strings=True)
+    decoder.start(len(values))
+    assert not add(decoder, [single(value) for value in values])
+    column = decoder.finish()["s"]
+    assert isinstance(column, TensorStrings)
+    return column
 
 
 def values_of(column: TensorStrings) -> list[bytes]:

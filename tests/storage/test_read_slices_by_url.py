@@ -69,6 +69,33 @@ def test_slices_of_what_lies_anywhere_are_read(
     assert ids(merged) == expected and all("/merged/" in path for path in merged._files.paths)
 
 
+@pytest.mark.parametrize("kind", ["url", "path"])
+def test_the_last_slice_is_read(places: dict[str, str], kind: str) -> None:
+    place, slices = places[kind], Slices(values=["eu", "us"])
+    if kind == "url":
+        save_slices(Path(places["path"]) / "slices", slices)
+        ObjectFolder(place).put("slices/slices.json", (Path(places["path"]) / "slices" / "slices.json").read_bytes())
+    else:
+        save_slices(Path(place) / "slices", slices)
+    assert ids(tfr_assets.open(place, slices="last")) == US
+
+
+@pytest.mark.parametrize("kind", ["url", "path"])
+def test_slices_of_which_none_was_made_mix_with_nothing(places: dict[str, str], kind: str, tmp_path: Path) -> None:
+    made = write_dataset(pa.table({"id": EU}), tmp_path / "whole", "parts", shards=1)
+    if kind == "url":
+        folder = ObjectFolder(places["url"])
+        folder.delete([key for key in folder.walk() if key != "slices/slices.json"])
+        for path in filter(Path.is_file, made.folder.rglob("*")):
+            folder.put(path.relative_to(made.folder).as_posix(), path.read_bytes())
+    else:
+        for each in ("eu", "us"):
+            shutil.rmtree(Path(places["path"]) / "slices" / each)
+        shutil.copytree(made.folder, places["path"], dirs_exist_ok=True)
+    with pytest.raises(StaleError, match="none of these slices of dataset 'parts' is there"):
+        tfr_assets.open(places[kind])
+
+
 def test_a_slice_that_is_being_written_is_left_out_or_read_merged(places: dict[str, str]) -> None:
     folder = ObjectFolder(places["url"])
     folder.delete(["slices/us/shards/manifest/parts-train.tfrecord-00000-of-00001.json"])

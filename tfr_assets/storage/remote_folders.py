@@ -1,15 +1,14 @@
 """Folders by URL: which files are in them, how large they are, and what small ones hold."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from tfr_assets.errors import SourceError
 from tfr_assets.storage.file_names import is_http
 from tfr_assets.storage.objects.folder import ObjectFolder
 from tfr_assets.storage.objects.store import is_reached
 from tfr_assets.storage.raw_files import backend_errors, filesystem
-from tfr_assets.storage.web import asking_again, is_refusal
+from tfr_assets.storage.web import asking_again, is_refusal, look_at
 
 _AT_ONCE = 16  # requests for small files, which wait most of the time
 
@@ -26,7 +25,7 @@ def files_in(folder: str) -> dict[str, int | None]:
         fs, path = filesystem(folder, {})
         fs.invalidate_cache()
         try:
-            listed = _told(folder, lambda: fs.ls(path, detail=False))
+            listed = asking_again(folder, lambda: fs.ls(path, detail=False)) if is_http(folder) else fs.ls(path, False)
         except (FileNotFoundError, NotADirectoryError):
             return {}
     return {name.rstrip("/").rpartition("/")[2]: None for name in listed}
@@ -62,12 +61,14 @@ def contents_of(folder: str, names: Sequence[str]) -> dict[str, bytes]:
         return {name: content for name, content in found.items() if content is not None}
     with backend_errors(folder):
         fs, path = filesystem(folder, {})
-        fetched = _told(folder, lambda: fs.cat([f"{path}/{name}" for name in names]))
+        if is_http(folder):  # each by itself, so that only what failed is asked for again
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                urls = [f"{folder}/{name}" for name in names]
+                return dict(
+                    zip(names, pool.map(lambda url: asking_again(url, lambda: fs.cat_file(url)), urls), strict=True)
+                )
+        fetched = fs.cat([f"{path}/{name}" for name in names])
     return {name: fetched[f"{path}/{name}"] for name in names}
-
-
-def _told(folder: str, ask: Callable[[], Any]) -> Any:
-    return asking_again(folder, ask) if is_http(folder) else ask()
 
 
 def sizes_of(folder: str, names: Sequence[str]) -> list[int | None]:
@@ -82,6 +83,9 @@ def sizes_of(folder: str, names: Sequence[str]) -> list[int | None]:
         if missing := [name for name in names if name not in listed]:
             raise FileNotFoundError(f"{folder}/{missing[0]}")
         return [listed[name] for name in names]
+    if is_http(folder):
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return [found.size for found in pool.map(look_at, [f"{folder}/{name}" for name in names])]
     with backend_errors(folder):
         fs, path = filesystem(folder, {})
         return list(fs.sizes([f"{path}/{name}" for name in names]))

@@ -14,8 +14,10 @@ T = TypeVar("T")
 HEAD = 12  # bytes of a file that are asked for with what is told of it
 _PAUSE = timedelta(seconds=2)  # times are told in seconds: a file that is younger may change again within its own
 _OK, _PART, _BEYOND = 200, 206, 416
-_MOMENTARY = {408, 429, 500, 502, 503, 504}  # what a server that is busy, or starts again, answers
+_MOMENTARY = {408, 425, 429, 500, 502, 503, 504, *range(520, 525)}  # of a server that is busy, or starts again
+_REFUSALS = {401, 403, 404, 405, 410, 501}  # what servers answer to who asks for what is not there
 _RETRIES, _WAIT = 5, 0.25  # how often it is asked again, and seconds before; each wait is twice as long as the last
+_CONNECTIONS = 2  # how often one that does not answer at all is asked again: it seldom does so later
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,18 @@ def asking_again(url: str, ask: Callable[[], T]) -> T:
         SourceError: The server refused, or failed for longer.
     """
     with backend_errors(url):
-        from aiohttp import ClientConnectionError, ClientPayloadError, ClientResponseError, ClientSSLError
+        from aiohttp import (
+            ClientConnectionError,
+            ClientConnectorDNSError,
+            ClientConnectorError,
+            ClientPayloadError,
+            ClientResponseError,
+            ClientSSLError,
+        )
 
-        for retry in range(_RETRIES + 1):
-            if retry:
-                time.sleep(_WAIT * 2 ** (retry - 1))
+        retry = 0
+        while True:
+            most = _RETRIES
             try:
                 return ask()
             except ClientResponseError as error:
@@ -96,24 +105,29 @@ def asking_again(url: str, ask: Callable[[], T]) -> T:
                 failure: Exception = error
                 answer = f"{error.status} {error.message}"
                 says = f"the server failed after {retry} retries ({answer}); run again when it is well"
-            except ClientSSLError:
+            except (ClientSSLError, ClientConnectorDNSError):
                 raise
+            except ClientConnectorError as error:
+                failure, most = error, _CONNECTIONS
+                says = f"the server cannot be reached ({error}); check its address and the network"
             except (ClientConnectionError, ClientPayloadError) as error:
                 failure = error
                 says = f"the connection was lost after {retry} retries ({error}); check the network, then run again"
-        raise SourceError(f"{url}: {says}") from failure
+            if retry >= most:
+                raise SourceError(f"{url}: {says}") from failure
+            time.sleep(_WAIT * 2**retry)
+            retry += 1
 
 
 def is_refusal(error: SourceError) -> bool:
-    """Whether a web server answered, but does not tell: many forbid to ask for what is not there, or to list folders.
+    """Whether a web server answered that it does not tell: many forbid what is not there, and to list folders.
+
+    Anything else, such as a failure, or an answer that cannot be understood, says nothing of what is there.
 
     Args:
         error: What was made of its answer.
     """
-    status = getattr(error.__cause__, "status", None)
-    return isinstance(error.__cause__, ValueError) or (
-        isinstance(status, int) and 400 <= status < 500 and status not in _MOMENTARY
-    )
+    return getattr(error.__cause__, "status", None) in _REFUSALS
 
 
 def _ask(url: str, start: int, stop: int) -> tuple[int, Mapping[str, str], bytes]:

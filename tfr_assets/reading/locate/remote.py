@@ -62,7 +62,9 @@ def locate_url(
             try:
                 names = _whole_set(each, with_manifest, split)
             except StaleError as error:
-                incomplete = incomplete or error  # while shards are being written, the merged file can be read
+                if files is not None or each != f"{url}/{CHOICES[0]}":
+                    raise
+                incomplete = error  # while shards are being written, the merged file can be read
                 continue
             return check_together(_fetch(each, names), sizes_must_fit)
     if incomplete:

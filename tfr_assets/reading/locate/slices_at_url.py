@@ -33,13 +33,15 @@ class SlicesThere:
         url: Of the dataset's folder.
         there: Keys of those that were made.
         unfinished: Keys of those whose inventory was taken, but that have no files, or not all.
-        known: Which there can be, where that is saved.
+        known: Which there can be; None: that is not saved.
+        written: Whether any of them has files.
     """
 
     url: str
     there: frozenset[str]
     unfinished: tuple[str, ...]
     known: "Slices | None"
+    written: bool
 
     @property
     def name(self) -> str:
@@ -58,14 +60,15 @@ def slices_at(url: str) -> SlicesThere | None:
         return None
     folder = ObjectFolder(f"{url}/{SLICES}")
     keys = folder.walk()
-    if SLICES_FILE not in keys and not any(map(_FILES.fullmatch, keys)):
+    written = any(map(_FILES.fullmatch, keys))
+    if SLICES_FILE not in keys and not written:
         return None
     from tfr_assets.sources import load_slices
 
     there = _keys(_FINISHED, keys)
     content = folder.get(SLICES_FILE) if SLICES_FILE in keys else None
     known = load_slices(content) if content else None
-    return SlicesThere(url, there, tuple(sorted(_keys(_BEGUN, keys) - there)), known)
+    return SlicesThere(url, there, tuple(sorted(_keys(_BEGUN, keys) - there)), known, written)
 
 
 def locate_slices(
@@ -77,7 +80,8 @@ def locate_slices(
     missing: MissingSlices,
 ) -> RecordFiles:
     """Returns the files of some slices as one set. Arguments and errors as for `locate`."""
-    if own := [part for part in CHOICES if names_described(f"{found.url}/{part}")]:
+    own = [part for part in CHOICES if names_described(f"{found.url}/{part}")] if found.written else []
+    if own:
         raise StaleError(says_mixed(found.url, own))
     keys = choose_slices(slices, missing, found.there, found.known, found.name)
     if slices is None:

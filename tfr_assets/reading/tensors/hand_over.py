@@ -5,7 +5,8 @@ without the GIL, writes into memory of TensorFlow's own allocator, and makes no 
 
 What is handed over is a table of int64, given by its address:
 
-    done, problem, twice,                             addresses: of a byte per batch, of a message, or 0, and of one
+    done, problem, twice,                             addresses: of a byte per batch; of a message, or 0; of the message
+                                                      for a batch that is asked for again
     ragged, offsets × ragged,                         a column: its ragged levels, from the outside in, then what
     type, size, data, stop, offsets, inner, dim × inner,   a row holds: its type, bytes of a value, where …
     …                                                 the next column
@@ -28,6 +29,7 @@ from tfr_assets.records.kernels.jit import (
     called,
     copy_32,
     copy_bytes,
+    finish_stores,
     inlined,
     load_i64,
     load_u8,
@@ -64,7 +66,7 @@ _tables: "WeakValueDictionary[int, HandedOver]" = WeakValueDictionary()
 
 
 class HandedOver:
-    """Some rows, until TensorFlow has its own copy of them.
+    """Some rows, until TensorFlow has copied or taken all of them.
 
     Args:
         columns: Of equally many rows.
@@ -147,6 +149,7 @@ def hand_over(_kernel: int, context: int) -> None:
         word, output = _column(context, output, word, start, stop, scratch, status)
     if _code(status) != 0:
         _fail(context, status)
+    finish_stores()
     store_u8(load_i64(table) + number, np.uint8(1))
     _delete_status(status)
 

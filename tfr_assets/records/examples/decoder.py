@@ -256,17 +256,19 @@ class Decoder:
             )  # fmt: skip
             if done < count:
                 share = min(1.0, (self.rows + min(done + BLOCK, count)) / self.room)
-                for target in self._wanted:
-                    target.grow(share, self._pool)
+                try:
+                    for target in self._wanted:
+                        target.grow(share, self._pool)
+                except MemoryError:
+                    self._take_back(before)
+                    raise
         for outer, inner, index in self._lengths:
             check_lengths(
                 address_of(outer.values), address_of(outer.rows), address_of(inner.rows), inner.feature.size,
                 self.rows, count, index, address_of(self._bad),
             )  # fmt: skip
         if self._bad[:count].any():
-            self._table[:, _USED] = before
-            for target in self._wanted:
-                target.slots.release(self.rows)
+            self._take_back(before)
             if (self._bad[:count] & 0xFF == NO_MEMORY).any():
                 raise MemoryError
             at = np.flatnonzero(self._bad[:count])
@@ -275,6 +277,12 @@ class Decoder:
             ]
         self.rows += count
         return []
+
+    def _take_back(self, used: np.ndarray) -> None:
+        """Removes what was decoded after `rows`."""
+        self._table[:, _USED] = used
+        for target in self._wanted:
+            target.slots.release(self.rows)
 
     def finish(self) -> dict[str, Any]:
         """Returns the columns since `start`, `Column` or `TensorStrings`, by feature name, and releases them."""

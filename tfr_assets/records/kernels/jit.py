@@ -145,6 +145,17 @@ def stack_block(typing_context: Any) -> Any:
 
 
 @intrinsic
+def finish_stores(typing_context: Any) -> Any:
+    """Has all that was stored before be seen by whoever sees what is stored after, also on CPUs that reorder stores."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.fence("release")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def copy_32(typing_context: Any, target: Any, source: Any) -> Any:
     """Copies 32 bytes with the widest moves that the CPU has."""
 

@@ -93,8 +93,11 @@ class StringSlots:
         count: How many.
     """
 
+    count = 0
+    _words = np.empty(0, np.uint8)
+
     def __init__(self, count: int) -> None:
-        self._words = np.zeros(count * STRING_SIZE + PADDING, np.uint8)
+        self._words = np.zeros(count * STRING_SIZE + PADDING, np.uint8)  # there may be no memory, and then no strings
         self.count = count
 
     @property

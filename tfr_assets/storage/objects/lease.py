@@ -23,7 +23,7 @@ from tfr_assets.storage.objects.folder import ChangedError, ObjectFolder, Versio
 LEASE = 30.0  # seconds after which a lock that nobody renews is nobody's
 _RENEWALS = 3  # in a lease
 _LOOKS = 30  # at somebody else's lock, in a lease; and pauses between renewals of which one failed
-_ANSWERS = 5  # as many requests in turn may each wait for an answer, in a lease
+_ANSWERS = 5  # a renewal waits as small a part of a lease for an answer, so that there is time for another
 _SOON = 2.0  # seconds in which any store that is well answers
 
 
